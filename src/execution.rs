@@ -112,10 +112,11 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// For tests and measurements: forces a schedule. The serial schedule runs instead if the
-    /// forced schedule does not apply or would not give the bits of the sequential loop.
-    /// [`Schedule::Grouped`] runs instead if no other schedule gives the result: means, reductions
-    /// without self, and wide sums.
+    /// For tests and measurements: forces a schedule. The serial schedule replaces the forced
+    /// schedule if the forced schedule does not apply or would not give the bits of the sequential
+    /// loop. [`Schedule::Grouped`] replaces every forced schedule for means, reductions without
+    /// the existing value, and wide sums ([`Accumulate::Wide`](crate::Accumulate::Wide) of f16 or
+    /// bf16): no other schedule gives their results.
     #[must_use]
     #[inline]
     pub fn force_schedule(mut self, schedule: Schedule) -> Self {

@@ -66,7 +66,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// As for [`load_at`].
+    /// The caller guarantees what [`load_at`] requires.
     #[inline(always)]
     pub(crate) unsafe fn load<T: Copy>(ptr: *const T) -> T {
         // SAFETY: the caller vouches for the integer. Its bytes are the first bytes of the loaded
@@ -78,7 +78,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// As for [`load_at`], for `run.len()` integers.
+    /// The caller guarantees what [`load_at`] requires, for `run.len()` integers.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
         // SAFETY: the caller vouches for the integers, and `run` has room for them.
@@ -94,7 +94,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// As for [`load_at`], for `run.len()` integers.
+    /// The caller guarantees what [`load_at`] requires, for `run.len()` integers.
     #[inline(never)]
     pub(crate) unsafe fn copy_strided<T: Copy>(ptr: *const T, step: isize, run: &mut [T]) {
         macro_rules! apart {
@@ -125,7 +125,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// As for [`copy_strided`].
+    /// The caller guarantees what [`copy_strided`] requires.
     #[inline(always)]
     unsafe fn copy_fours<T: Copy>(
         mut ptr: *const T,
@@ -193,7 +193,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// As for [`copy_bytes`], for `count` pieces of [`PIECE`] bytes.
+    /// The caller guarantees what [`copy_bytes`] requires, for `count` pieces of [`PIECE`] bytes.
     #[target_feature(enable = "avx")]
     unsafe fn copy_pieces(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).map(|number| number * PIECE) {
@@ -262,7 +262,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// As for [`copy`].
+    /// The caller guarantees what [`copy`] requires.
     pub(crate) unsafe fn copy_strided<T: Copy>(mut ptr: *const T, step: isize, run: &mut [T]) {
         for value in run {
             // SAFETY: the caller vouches for the integer.
@@ -315,7 +315,7 @@ mod tests {
             let mut run = values.to_vec();
             run.rotate_left(1);
             for (at, value) in values.iter().enumerate() {
-                // SAFETY: it is an element of a slice.
+                // SAFETY: the address is that of an element of the slice `values`.
                 assert_eq!(unsafe { load(&raw const values[at]) }, *value, "{at}");
             }
             // SAFETY: the lengths of `run` and `values` are equal.
@@ -330,7 +330,7 @@ mod tests {
         check(&[1_u32, u32::MAX, 0x8000_0001]);
         check(&[1_i64, -2, i64::MIN, i64::MAX, 0]);
         let halves = [1_u32, u32::MAX, 0x8000_0001];
-        // SAFETY: these are elements of the array.
+        // SAFETY: both loads read elements of the array `halves`.
         let wide = unsafe {
             [
                 load_at::<_, 1>(&raw const halves[0]),

@@ -54,8 +54,9 @@ pub struct Machine {
 /// Environment variable with the path of the machine file.
 const VARIABLE: &str = "NDSCATTER_MACHINE";
 
-/// The machines that were set, each once. Calls use the last machine of the list. Earlier machines
-/// stay in the list because running calls may use them.
+/// The machine descriptions ([`Machine`]: cache sizes, rates, variants) that were set for the
+/// process, each once. Scatters and gathers use the last description of the list. Earlier
+/// descriptions stay in the list because running calls may use them.
 static SET: RwLock<Vec<&'static Machine>> = RwLock::new(Vec::new());
 
 /// Bytes of the caches of a common server, for systems that do not report caches.
@@ -80,10 +81,10 @@ impl Machine {
         DETECTED.get_or_init(|| Self::with_caches(detection::detect().unwrap_or(TYPICAL_CACHES)))
     }
 
-    /// Returns the machine of calls that do not [name](crate::Execution::machine) one. This is the
-    /// machine of [`set_current`](Self::set_current), or else of
-    /// [`from_environment`](Self::from_environment), or else the
-    /// [`detected`](Self::detected) one.
+    /// Returns the machine that calls use if [`Execution::machine`](crate::Execution::machine) does
+    /// not name a machine. The result is the machine of [`set_current`](Self::set_current), or else
+    /// of [`from_environment`](Self::from_environment), or else the machine of
+    /// [`detected`](Self::detected).
     pub fn current() -> &'static Self {
         let set = SET.read().unwrap_or_else(PoisonError::into_inner);
         let last = set.last().copied();

@@ -58,8 +58,8 @@ fn ask_for_huge_pages<T>(buffer: &Vec<T>) {
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a system call that no safe function offers")]
 fn advise_huge_pages(start: *const u8, bytes: usize) {
-    /// An upper bound of the smallest page size of any Linux system. Multiples of it are whole
-    /// pages.
+    /// Largest base page of 64-bit Linux systems, in bytes. Every multiple of this size is also a
+    /// multiple of the actual page size, so the advised range has only whole pages.
     const PAGE: usize = 64 << 10;
     let skipped = start.addr().next_multiple_of(PAGE) - start.addr();
     let len = bytes.saturating_sub(skipped) / PAGE * PAGE;

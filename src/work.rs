@@ -32,7 +32,8 @@ pub(crate) fn note(work: Work) {
     let _ = work;
 }
 
-/// Returns the work of this thread since the last call of this function.
+/// Returns the list of [`Work`] items that the calling thread has recorded with [`note`] since the
+/// previous call of `take`. Empties the list.
 #[cfg(test)]
 pub(crate) fn take() -> Vec<Work> {
     DONE.with_borrow_mut(std::mem::take)

@@ -1,7 +1,8 @@
 //! The context of a transfer: whether its plan is kept, whether its output is new memory, and
 //! which variants of kernels it uses.
 //!
-//! Knows the variants of the machine. Knows nothing of what a transfer moves.
+//! This module knows which variants of kernels suit the machine. It does not know which elements a
+//! transfer moves.
 
 use crate::machine::{Machine, Variants};
 

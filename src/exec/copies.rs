@@ -112,7 +112,7 @@ impl<'k> Copies<'k> {
     ///
     /// # Panics
     ///
-    /// Panics if the copies have fewer windows.
+    /// Panics if `numbers` ends after the last window of a copy.
     #[expect(
         unsafe_code,
         reason = "calls kernels that need the caller's guarantees"
@@ -124,15 +124,18 @@ impl<'k> Copies<'k> {
         );
         let copies = &self.memory[..self.words * self.parts];
         for copy in copies.chunks(self.words) {
-            // SAFETY: the copy has all windows, and `fill` has initialised each of them. The caller
-            // vouches for the windows of the output.
+            // SAFETY: each private copy has all windows, and `fill` has initialised each window.
+            // The caller vouches for the windows of the output.
             unsafe { self.merge_copy(copy.as_ptr().cast(), into, numbers.clone()) };
         }
     }
 
+    /// Combines windows `numbers` of one private copy with the windows of an output.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::merge`], for one copy.
+    /// - `copy` is the address of a private copy with all windows, each initialised.
+    /// - The caller guarantees for `into` and `numbers` what [`Self::merge`] requires.
     #[expect(
         unsafe_code,
         reason = "calls kernels that need the caller's guarantees"

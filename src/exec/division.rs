@@ -1,6 +1,6 @@
 //! Divisions: the ways to divide a transfer into tasks.
 //!
-//! Knows numbers of parts. Knows nothing of plans, memory or threads. A division and a
+//! This module knows numbers of parts. It does not know plans, memory or threads. A division and a
 //! transfer together give [tiles](super::tile).
 
 use std::fmt;
@@ -39,8 +39,8 @@ pub(crate) enum Division {
 /// share no destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Anywhere. Destinations are distinct, or the call is a gather, which writes the windows of
-    /// the list.
+    /// Before any tuple. Either all tuples of a scatter have distinct destinations, or the call is
+    /// a gather: each tuple of a gather writes a separate window of the output.
     Anywhere,
     /// Between tuples of different destinations. The list is in ascending order of
     /// destinations.

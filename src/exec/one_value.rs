@@ -44,7 +44,8 @@ impl OneValue {
     ///
     /// # Safety
     ///
-    /// As for [`ElementsFn`], with plain bytes. The element is initialised.
+    /// The caller guarantees what [`ElementsFn`] requires, with plain bytes. The element at `value`
+    /// is initialised.
     #[inline(never)]
     pub(crate) unsafe fn apply_once<O>(
         kernel: ElementsFn<O>,
@@ -62,7 +63,7 @@ impl OneValue {
     ///
     /// # Safety
     ///
-    /// As for [`ElementsFn`], with elements of the value's type.
+    /// The caller guarantees what [`ElementsFn`] requires, with elements of the value's type.
     pub(crate) unsafe fn apply<O>(
         &self,
         kernel: ElementsFn<O>,
@@ -78,15 +79,17 @@ impl OneValue {
     }
 }
 
-/// A run of copies in scratch memory: the source of every run of the updates.
+/// Contiguous copies of one element, in scratch memory. If all updates have one value, a scatter
+/// reads these copies as the innermost run of every window of the updates.
 pub(crate) struct OneRun(Vec<u64>);
 
 impl OneRun {
-    /// Maximum bytes of a run of copies. Longer runs are read from the one element, at stride 0.
+    /// Maximum bytes of the copies. For longer runs no copies are made: the transfer reads the one
+    /// element at stride 0.
     const BYTES: usize = 64 * 1024;
 
-    /// Makes `len` copies. Returns `None` if they have more than [`Self::BYTES`] bytes, or if the
-    /// allocation fails.
+    /// Makes `len` copies of an element. Returns `None` if the copies have more than
+    /// [`Self::BYTES`] bytes, or if the allocation fails.
     ///
     /// # Safety
     ///

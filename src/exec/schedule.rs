@@ -26,7 +26,7 @@ pub(super) use self::by_partition::{partitions, shift as partition_shift};
 pub(crate) use self::scheduler::Reason;
 pub(super) use self::scheduler::{Step, Stop};
 
-/// Returns the implementation of a schedule. This is the only list of implementations.
+/// Returns the implementation of a schedule. This function has the only list of implementations.
 fn of(schedule: Schedule) -> &'static dyn Scheduler {
     match schedule {
         Schedule::Serial => &serial::Serial,
@@ -41,7 +41,8 @@ fn of(schedule: Schedule) -> &'static dyn Scheduler {
     }
 }
 
-/// A schedule, with its division and its preparation of one transfer.
+/// A schedule that can run one given transfer, with the division of this transfer into tasks and
+/// the preparation of this transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) schedule: Schedule,

@@ -20,7 +20,7 @@ use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::{Destinations, Spare};
 
-/// Maximum bytes in all caches together.
+/// Maximum bytes of the unused scratch buffers in all [`CACHES`] together.
 const KEPT_BYTES: usize = 256 << 20;
 
 /// Size in bytes below which a buffer is short.
@@ -28,7 +28,7 @@ const SHORT_BYTES: usize = 64 << 10;
 
 /// Number of caches for short buffers. A thread uses one of these caches, chosen by a hash.
 const SHORT_CACHES: usize = 16;
-/// Maximum bytes in each cache for short buffers.
+/// Maximum bytes of the unused buffers in each cache for short buffers.
 const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
 
 /// Maximum number of buffers of one element type in a cache. A call needs up to three buffers, so
@@ -56,7 +56,7 @@ pub(crate) struct Cache {
 /// Buffers of one element type, the oldest first.
 pub(crate) struct Slots<T> {
     buffers: [Vec<T>; KEPT_BUFFERS],
-    /// Number of slots in use. These are the first slots of `buffers`.
+    /// Number of slots in use. The slots in use are the first slots of `buffers`.
     used: usize,
     /// Capacity of all buffers in bytes.
     bytes: usize,
@@ -69,7 +69,8 @@ impl Cache {
     };
 }
 
-/// Returns the number of the cache for a buffer of `bytes` bytes, on the calling thread.
+/// Returns the position in [`CACHES`] of the cache of scratch buffers that the calling thread uses
+/// for a buffer of `bytes` bytes.
 fn cache_for(bytes: usize) -> usize {
     thread_local! {
         /// A variable whose address differs between threads.
@@ -84,7 +85,7 @@ fn cache_for(bytes: usize) -> usize {
     1 + usize::try_from(mixed).unwrap_or(0) % SHORT_CACHES
 }
 
-/// Returns the maximum bytes in a cache.
+/// Returns the maximum bytes of the unused buffers in the cache at position `cache` of [`CACHES`].
 fn capacity_of(cache: usize) -> usize {
     match cache {
         0 => KEPT_BYTES - SHORT_CACHES * SHORT_KEPT_BYTES,
@@ -92,7 +93,8 @@ fn capacity_of(cache: usize) -> usize {
     }
 }
 
-/// Calls `f` with a cache. Returns `None` if another thread has the cache locked.
+/// Calls `f` with the cache at position `cache` of [`CACHES`]. Returns `None` without a call if
+/// another thread has the cache locked.
 fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
     match CACHES[cache].0.try_lock() {
         Ok(mut cache) => Some(f(&mut cache)),

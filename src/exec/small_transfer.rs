@@ -29,7 +29,7 @@ const SORTED: usize = 64;
 pub(crate) struct TupleNumbers<'a> {
     /// Destination number of each tuple that is applied.
     pub(crate) numbers: &'a [u32],
-    /// Position of each of these tuples in the list. `None`: no tuple is skipped.
+    /// Position of each applied tuple in the list of tuples. `None`: no tuple is skipped.
     pub(crate) positions: Option<&'a [u32]>,
 }
 
@@ -78,7 +78,7 @@ impl SmallTransfer<'_> {
 
     /// # Safety
     ///
-    /// As for [`Self::run`].
+    /// The caller guarantees what [`Self::run`] requires.
     #[inline(always)]
     unsafe fn scatter(&self, buffers: Buffers) {
         let output: *mut u8 = buffers.output.cast();
@@ -88,7 +88,8 @@ impl SmallTransfer<'_> {
                 src: 0,
                 len: self.flat.elements,
             };
-            // SAFETY: both hold `flat.elements` elements and share no byte, by the caller.
+            // SAFETY: the caller guarantees that `data` and `output` each hold `flat.elements`
+            // contiguous elements, and that `data` and `output` share no byte.
             unsafe { (self.operation.kernels.copy)(output, data, &[all], Steps::UNIT) };
         }
         for outer in 0..self.repetitions(!self.tuples.numbers.is_empty()) {
@@ -108,7 +109,7 @@ impl SmallTransfer<'_> {
 
     /// # Safety
     ///
-    /// As for [`Self::run`].
+    /// The caller guarantees what [`Self::run`] requires.
     #[inline]
     unsafe fn gather(&self, buffers: Buffers) {
         let kernels = self.operation.kernels;
@@ -159,7 +160,8 @@ impl SmallTransfer<'_> {
         debug_assert!(are_listed || !moves, "positions do not match the list");
     }
 
-    /// Returns the offsets in bytes of a repetition in the numbered and in the listed tensor.
+    /// Returns the offset of a repetition in the numbered tensor and its offset in the listed
+    /// tensor, both in bytes.
     fn origin(&self, outer: usize) -> (isize, isize) {
         let outer = (outer * self.operation.kernels.size).cast_signed();
         (
@@ -189,7 +191,8 @@ impl SmallTransfer<'_> {
 
     /// # Safety
     ///
-    /// As for [`Self::run`], from a repetition's first elements on.
+    /// The caller guarantees what [`Self::run`] requires, for one repetition. `dst` and `src` are
+    /// the addresses of the repetition's first elements.
     #[inline(always)]
     unsafe fn apply(&self, dst: *mut u8, src: *const u8) {
         let (kernels, flat) = (self.operation.kernels, self.flat);
@@ -216,9 +219,9 @@ impl SmallTransfer<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`RunsFn`], with a run of `flat.run` contiguous elements for each tuple that is
-    /// applied. Runs in the numbered tensor are at the offsets of the numbers. Runs in the listed
-    /// tensor are at the offsets of the positions.
+    /// The caller guarantees what [`RunsFn`] requires, with a run of `flat.run` contiguous elements
+    /// for each tuple that is applied. Runs in the numbered tensor are at the offsets of the
+    /// destination numbers. Runs in the listed tensor are at the offsets of the positions.
     #[inline(never)]
     unsafe fn apply_runs(
         &self,
@@ -283,7 +286,8 @@ impl SmallTransfer<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`], from a repetition's first elements on. All elements are initialised.
+    /// The caller guarantees what [`Self::run`] requires, for one repetition. `dst` and `src` are
+    /// the addresses of the repetition's first elements. All elements are initialised.
     #[inline(never)]
     unsafe fn fold(&self, kernel: GroupFn, dst: *mut u8, src: *const u8) {
         // Number and position of each tuple in one key: keys sort by number, and then by position.

@@ -24,7 +24,7 @@ const SLICES: usize = 4096;
 const LEN: usize = 1024;
 const TUPLES: usize = 64;
 
-/// Strides of a row-major tensor of rows.
+/// Strides, in elements, of a contiguous tensor of rows with `LEN` elements each.
 const STRIDES: [isize; 2] = [LEN.cast_signed(), 1];
 
 /// Number of windows that were written by streaming stores.
@@ -350,7 +350,7 @@ fn only_a_kept_plan_keeps_the_sample() {
     assert!(std::ptr::eq(kept, again), "the sample is taken once");
 }
 
-/// Number of lists of rows whose updates were to be prefetched.
+/// Number of calls of the kernel for rows that requested prefetches of the updates.
 static ROWS_PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 
 unsafe fn watched_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {

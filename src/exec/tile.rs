@@ -174,8 +174,9 @@ impl Whole<'_> {
         (parts > 1).then(|| columns(self.window, self.size, self.address, parts, index))
     }
 
-    /// Returns [`part`] of the sorted tuples. Both ends move back to the first tuple of a
-    /// destination.
+    /// Returns the positions of part `index` of `parts` nearly equal parts of the tuples, which are
+    /// sorted by destination. Each end of a part moves back to the first tuple of its destination,
+    /// so that no destination has tuples in two parts.
     fn part_of_sorted(&self, parts: usize, index: usize) -> Range<usize> {
         let Some(sorted) = self.sorted else {
             debug_assert!(false, "the division needs sorted tuples");

@@ -95,8 +95,9 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Makes a pass over the groups of a plan, which writes around the address `written`. Windows
-    /// and repetitions are counted as if they were contiguous.
+    /// Makes a transfer that runs `pass` over the groups of a plan. A group has all tuples of one
+    /// destination. `written` is the base address of a tensor that the pass writes. The offsets of
+    /// windows and repetitions in the transfer are those of contiguous tensors.
     pub(crate) fn by_groups(
         plan: &'a IndexPlan,
         operation: Operation,

@@ -1,8 +1,9 @@
-//! Gradients of gathers. The gradient for data is a sum of the gradients of all elements that were
-//! gathered from the same place.
+//! Gradients of gathers. The gradient for an element of data is the sum of the gradients of all
+//! output elements that the gather read from that element.
 //!
-//! A scatter into zeros computes these sums. This module knows operators, their plans, and the
-//! tensors of that scatter. It does not know how a scatter runs.
+//! A scatter into zeros computes the gradient for data: it adds the gradient of the gather's output
+//! to a tensor of zeros. This module knows operators, their plans, and the tensors of that scatter.
+//! It does not know how a scatter runs.
 
 use super::factor::Factor;
 use super::tensors::{shape_error, zero_strides};

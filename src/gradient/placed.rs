@@ -1,4 +1,5 @@
-//! The tensors of the pass over groups, and the pass itself. Each tensor has its own layout.
+//! The pass that computes gradients group by group, and the tensors of the pass. A group has all
+//! tuples of one destination. Each tensor has a separate layout.
 //!
 //! This module knows where each tensor stores the window of a destination or of a tuple. It does
 //! not know the workers, or how groups are divided among them.
@@ -10,7 +11,8 @@ use crate::exec::{GroupPass, sources};
 use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
-/// Groups of one kernel call. The cost of the call is then a small part of its work.
+/// Maximum number of groups in one kernel call. With this number, the overhead of the call is a
+/// small part of its cost.
 const GROUPS: usize = 64;
 
 /// Location of one tensor: the address of element `[0, 0, ...]`, and the offsets of its windows.
@@ -45,7 +47,8 @@ pub(super) struct Sharing {
     pub(super) data_in_order: bool,
 }
 
-/// Pass that computes the gradients of groups.
+/// Iteration over the groups of a plan that computes the gradients for data and updates. A group
+/// has all tuples of one destination.
 #[derive(Debug)]
 pub(super) struct GradientPass<'a> {
     sharing: Sharing,
@@ -106,7 +109,8 @@ impl TensorAt {
 }
 
 impl<'a> GradientPass<'a> {
-    /// Makes a pass over the sorted tuples of a plan.
+    /// Makes the pass that computes gradients for the groups of `plan`. `sorted` has the tuples of
+    /// the plan, sorted by destination.
     ///
     /// # Safety
     ///
@@ -200,8 +204,10 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// Returns the ordinal of the first destination from a position of the sorted tuples on, if
-    /// data has one window for each destination with tuples. Otherwise returns 0.
+    /// Returns the ordinal of the destination of the sorted tuple at `position`, in the ascending
+    /// list of destinations with tuples. Data has its window for this destination at the ordinal.
+    /// Returns 0 if data has one window for each destination number, or if `position` is behind
+    /// the last tuple.
     fn first_ordinal(&self, position: usize) -> usize {
         let destinations = self.plan.destinations();
         if !self.sharing.data_in_order || position >= destinations.len() {

@@ -24,8 +24,9 @@ pub(crate) struct Tensors<'a> {
 
 impl Tensors<'_> {
     /// Refuses elements without a gradient, tensors of different types, and outputs that share
-    /// memory with another tensor. Returns the factor, and whether the gradient for data is written
-    /// where the gradient of the output is stored.
+    /// memory with another tensor. Returns the factor that multiplies the gradients (`scale`,
+    /// checked for the element type), and whether the gradient for data overwrites the gradient of
+    /// the output.
     pub(super) fn check(
         &self,
         indices: Option<&Indices<'_>>,

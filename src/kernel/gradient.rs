@@ -21,8 +21,10 @@ const WIDTH: usize = 4;
 /// Elements of a run that are processed together, with AVX2.
 const AVX2_WIDTH: usize = 16;
 
-/// Updates of the smallest group that counts its ties in 64 bits. Smaller groups count in 32 bits,
-/// so that a vector of `f32` values has one vector of counts.
+/// Number of updates from which the kernel counts the ties of a group in 64 bits. A group has all
+/// updates of one destination. Ties are the values of a group that equal its minimum or maximum.
+/// Ties of smaller groups are counted in 32 bits, so that a vector of `f32` values has one vector
+/// of counts.
 const COUNTED_IN_64_BITS: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 
 /// Maximum number of parts at each level of a product. The function keeps one product per part: the
@@ -82,8 +84,11 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// Contiguous elements of the runs of a group, from the element `first` on. Only [`each_group`]
-/// makes values of this type. Its caller guarantees all the elements of the runs.
+/// Access to successive elements of one group, beginning at position `first` of every run of the
+/// group. A group has one run of elements in the gradient of the output, in data and in the
+/// gradient for data. In updates and in the gradient for updates, the group has one run per update.
+/// Only [`each_group`] makes values of this type. The caller of [`each_group`] guarantees all
+/// elements of the runs.
 pub(super) struct Lanes<'g, T> {
     tensors: &'g GradientTensors<'g>,
     group: &'g GradientGroup,
@@ -397,7 +402,8 @@ fn is_tied<C: PartialOrd + Copy>(value: C, best: C) -> bool {
 ///
 /// # Safety
 ///
-/// As for `GradientFn`, for elements of type `T`. If `AVX2`, the machine has AVX2 and F16C.
+/// The caller guarantees what `GradientFn` requires, for elements of type `T`. If `AVX2` is true,
+/// the machine has AVX2 and F16C.
 pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>(
     tensors: &GradientTensors<'_>,
     groups: &[GradientGroup],
@@ -420,7 +426,7 @@ pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>
 ///
 /// # Safety
 ///
-/// As for [`each_group`].
+/// The caller guarantees what [`each_group`] requires.
 #[inline(always)]
 unsafe fn each_group_by<T: Graded, R: GradientRule<T>, const WIDTH: usize>(
     tensors: &GradientTensors<'_>,

@@ -1,6 +1,7 @@
-//! Instruction sets, and which sets this machine has.
+//! Instruction sets, and which instruction sets this machine has.
 //!
-//! The module knows the names of the sets and detects them. It does not know the kernels.
+//! The module knows the names of the instruction sets and detects them. It does not know the
+//! kernels.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -20,12 +21,12 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// The last set of the enum. A machine may lack it.
+    /// The last instruction set of the enum. A machine may lack this instruction set.
     pub(crate) const LAST: Self = Self::ALL[Self::ALL.len() - 1];
 
     /// Returns the instruction sets that this machine has, in ascending order.
     ///
-    /// The first call detects the sets. Later calls read one byte.
+    /// The first call detects the instruction sets of the machine. Later calls read one byte.
     pub fn available() -> &'static [Self] {
         &Self::ALL[..=Self::best() as usize]
     }
@@ -44,8 +45,8 @@ named! { InstructionSet, "instruction set":
     Avx2 => "avx2",
 }
 
-/// Position of the best instruction set in [`InstructionSet::ALL`]. A position behind its end
-/// means that the set was not detected yet.
+/// Position of the machine's best instruction set in [`InstructionSet::ALL`]. A position behind the
+/// end of `ALL` means that the instruction sets of the machine were not detected yet.
 static BEST: AtomicU8 = AtomicU8::new(u8::MAX);
 
 /// Detects the best instruction set and stores it in [`BEST`].

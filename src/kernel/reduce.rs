@@ -31,7 +31,8 @@ pub(super) trait Arithmetic: Copy {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 
-    /// Returns the first value of a reduction as the reduction writes it.
+    /// Returns the result of a reduction whose only value is `self`. The result is `self`, except
+    /// that a boolean of any byte becomes 0 or 1.
     #[inline(always)]
     fn taken(self) -> Self {
         self

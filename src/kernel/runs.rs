@@ -57,7 +57,8 @@ impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
 ///
 /// # Safety
 ///
-/// As for `RunsFn`, for elements of type `T`. The elements of `dst` are initialised.
+/// The caller guarantees what `RunsFn` requires, for elements of type `T`. The elements of `dst`
+/// are initialised.
 pub(super) unsafe fn assign_clones<T: Clone>(
     dst: *mut u8,
     src: *const u8,
@@ -75,8 +76,8 @@ pub(super) unsafe fn assign_clones<T: Clone>(
 ///
 /// # Safety
 ///
-/// As for `RunsFn`, for elements of type `T`. The elements of `dst` need not be initialised. The
-/// function does not drop them.
+/// The caller guarantees what `RunsFn` requires, for elements of type `T`. The elements of `dst`
+/// need not be initialised. The function does not drop the previous elements of `dst`.
 pub(super) unsafe fn write_clones<T: Clone>(
     dst: *mut u8,
     src: *const u8,
@@ -117,19 +118,19 @@ pub(super) fn each_pair<T>(
     }
 }
 
-/// Returns `len` contiguous elements of both sides as slices.
+/// Returns `len` contiguous elements at `dst` and `len` contiguous elements at `src`, as slices.
 ///
 /// # Safety
 ///
-/// The elements are valid for writes (`dst`) and reads (`src`) during `'a`. The sides do not
-/// overlap.
+/// The elements at `dst` are valid for writes and the elements at `src` are valid for reads during
+/// `'a`. The two ranges of elements do not overlap.
 #[inline(always)]
 pub(super) unsafe fn slices<'a, T>(
     dst: *mut T,
     src: *const T,
     len: usize,
 ) -> (&'a mut [T], &'a [T]) {
-    // SAFETY: the caller guarantees both sides.
+    // SAFETY: the caller guarantees the elements at `dst` and at `src`.
     unsafe {
         (
             std::slice::from_raw_parts_mut(dst, len),

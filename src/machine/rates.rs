@@ -83,7 +83,7 @@ rates! {
     new_in_pieces: f64 = 1.0, 1.6;
     /// Cost of continuing to read at another row after a part of a row.
     restart: [f64; 4] = [0.0, 2.2, 19.0, 26.0], [0.0, 10.0, 37.0, 21.0];
-    /// Throughput that each further worker adds, as a ratio of the first worker.
+    /// Throughput that each further worker adds, as a ratio of the throughput of the first worker.
     parallel: f64 = 0.85, 0.85;
     /// Number of workers that memory serves at full speed at the same time.
     memory_workers: f64 = 8.0, 8.0;
@@ -129,32 +129,37 @@ rates! {
     /// By partition: cost of moving a value to a position that a kept plan has, as a ratio of
     /// `partition_move` and `partition_value` together.
     values_again: f64 = 0.13, 0.63;
-    /// By partition: cost of reading a row of updates, as a ratio of a random row.
+    /// By partition: cost of reading a row of updates, as a ratio of the modelled cost of reading a
+    /// row at a random position (`random_rows_cost` in `exec::cost`).
     partition_rows: f64 = 2.7, 0.89;
     /// Cost of sorting a tuple by its destination.
     sort: f64 = 7.4, 8.1, step;
     /// Cost of sorting a tuple by its destination if the destinations are in order.
     sort_ordered: f64 = 7.3, 7.7, step;
-    /// Last write: cost of a last write.
+    /// Schedule "last write": cost of applying one last write. The last write is the only update of
+    /// a destination that this schedule applies. The cost of the accessed memory is not included.
     last_write: f64 = 7.1, 4.2, step;
-    /// Last write: cost of reading the row of updates of a last write, as a ratio of a random row.
+    /// Schedule "last write": cost of reading the row of updates of a last write, as a ratio of the
+    /// modelled cost of reading a row at a random position.
     last_write_rows: f64 = 9.2, 5.8;
-    /// Last write: additional cost of a slice out of place.
+    /// Schedule "last write": additional cost of each last write if the call is not in place.
     slice: f64 = 2.0, 12.0, step;
     /// Groups: cost of a group.
     group: f64 = 66.0, 97.0, step;
     /// Groups: cost of a tuple.
     grouped: f64 = 18.0, 21.0, step;
-    /// Groups: cost of reading a row of updates, as a ratio of a random row.
+    /// Groups: cost of reading a row of updates, as a ratio of the modelled cost of reading a row
+    /// at a random position.
     group_rows: f64 = 4.8, 1.2;
     /// Groups: cost of combining 32 bytes, as a ratio of `vector`.
     group_vector: f64 = 2.3, 2.1;
-    /// Groups: cost of combining elements that need several instructions, as a ratio of other
-    /// elements.
+    /// Groups: cost of combining elements that need several instructions, as a ratio of the cost of
+    /// combining other elements.
     group_heavy: f64 = 10.0, 14.0;
     /// Detecting duplicates: cost of testing and setting the bit of a tuple's destination.
     look: f64 = 0.68, 1.5, step;
-    /// Detecting duplicates: cost of the cache line that has the bit, as a ratio of a random line.
+    /// Detecting duplicates: cost of the cache line that has the bit, as a ratio of the cost of a
+    /// random cache line.
     look_line: f64 = 0.37, 0.34;
     /// Private: cost of clearing and merging 32 bytes of a copy.
     merged: f64 = 12.0, 30.0, step;

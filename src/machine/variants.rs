@@ -79,7 +79,8 @@ impl Variants {
         ]
     }
 
-    /// Returns the variants for an output that is new memory.
+    /// Returns the thresholds and options of kernels for a call whose output is new memory. If
+    /// [`stream_new`](Self::stream_new) is 0, no output is long enough for streaming stores.
     pub(crate) fn of_new_memory(self) -> Self {
         match self.stream_new {
             0 => Self {

@@ -38,8 +38,8 @@ struct Term {
     limit: i128,
 }
 
-/// Decides whether two elements of an output have one address. The layout has passed
-/// [`Layout::check`], or its elements are inside a slice.
+/// Decides whether two elements of an output have one address. The layout must fit in memory:
+/// either [`Layout::check`] has accepted the layout, or all its elements are inside one Rust slice.
 pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> {
     if layout.is_contiguous() || layout.shape().contains(&0) {
         return Ok(Overlap::Disjoint);

@@ -1,9 +1,9 @@
 //! Transfers that a few strides describe completely.
 //!
 //! A transfer moves windows between a numbered tensor and a listed tensor. The numbered tensor is
-//! the output of a scatter or the data of a gather. Destination numbers address its windows. The
-//! listed tensor is the updates of a scatter or the output of a gather. It has one window for each
-//! tuple.
+//! the output of a scatter or the data of a gather. Destination numbers address the windows of the
+//! numbered tensor. The listed tensor is the updates of a scatter or the output of a gather. The
+//! listed tensor has one window for each tuple.
 //!
 //! In a transfer of this module, each window is a row of contiguous elements, or a single element.
 //! In both tensors, neighbouring windows and neighbouring repetitions are at a constant stride.
@@ -55,7 +55,8 @@ pub(crate) struct Extents<'a> {
 }
 
 impl<'a> Extents<'a> {
-    /// Computes the shapes for a numbered tensor of shape `shape` and indices of shape `indices`.
+    /// Computes the extents of a transfer. `shape` is the shape of the numbered tensor (the output
+    /// of a scatter, the data of a gather). `indices` is the shape of the indices.
     #[inline(always)] // On the path of the smallest calls.
     pub(crate) fn new(form: &'a Form, shape: &'a [usize], indices: &'a [usize]) -> Self {
         let (tuples, list_rank) = match form.coordinates {

@@ -127,24 +127,25 @@ impl Span {
         Self::new((sizes.iter().zip(strides)).map(|(&size, (&dst, &src))| Dim { size, dst, src }))
     }
 
-    /// Returns the innermost loop.
+    /// Returns the run, which is the innermost loop.
     pub(crate) fn run(&self) -> Dim {
         self.dims.last().copied().unwrap_or(Dim::ONE)
     }
 
-    /// Sets the stride of the read elements of a run to 1.
+    /// Sets the stride of the read elements in the innermost loop to 1.
     pub(crate) fn read_side_by_side(&mut self) {
         if let Some(run) = self.dims.last_mut() {
             run.src = 1;
         }
     }
 
-    /// Returns the loops around the run.
+    /// Returns the loops around the run (all loops except the innermost one).
     pub(crate) fn loops(&self) -> &[Dim] {
         self.dims.split_last().map_or(&[], |(_, loops)| loops)
     }
 
-    /// Whether the span is one run of contiguous elements on both sides.
+    /// Whether the span is one run whose elements are contiguous in the written tensor and in the
+    /// read tensor.
     pub(crate) fn is_row(&self) -> bool {
         let run = self.run();
         self.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1))
@@ -155,7 +156,7 @@ impl Span {
         self.dims.iter().map(|dim| dim.size).product()
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs: the number of times that the innermost loop is executed.
     pub(crate) fn runs(&self) -> usize {
         self.loops().iter().map(|dim| dim.size).product()
     }

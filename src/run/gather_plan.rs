@@ -126,7 +126,8 @@ impl<'p> GatherRun<'p> {
     ///
     /// - [`ScatterError::OutputShape`] if the shape of `output` is not that of the result.
     /// - [`ScatterError::DTypeMismatch`] if `output` and `data` have different element types.
-    /// - [`ScatterError::ForeignBool`] if foreign booleans would be moved into Rust booleans.
+    /// - [`ScatterError::ForeignBool`] if `data` is a view of booleans from bytes or raw parts, and
+    ///   `output` is memory of Rust's `bool`. Booleans from bytes may be any byte.
     /// - [`ScatterError::InputOverlap`] or [`ScatterError::OverlapUndecided`] if `output` shares
     ///   memory with `data`, or may share it.
     pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {

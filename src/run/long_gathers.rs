@@ -16,16 +16,18 @@ use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples of a block whose indices in memory the kernel checks and uses directly as element
-/// numbers.
+/// Number of tuples per block on the fast path: the kernel checks the indices in memory and uses
+/// them directly as element numbers.
 const FOLLOWED_TUPLES: usize = 2048;
 
-/// Tuples of a block whose element numbers are computed before the kernel runs, because some of its
-/// indices in memory are not element numbers.
+/// Number of tuples per block on the fallback: element numbers are computed before the kernel runs.
+/// The fallback runs for a block if an index of the block is negative or out of bounds, or if the
+/// kernel cannot read the indices in memory directly.
 const NUMBERED_TUPLES: usize = 512;
 
-/// Tuples from which on several workers gather. One worker gathers this number in about
-/// 100 microseconds, and waking a worker costs about 15 (estimated, not measured).
+/// Number of tuples from which on several workers gather. One worker gathers this number of tuples
+/// in about 100 microseconds. Waking a worker costs about 15 microseconds (estimated, not
+/// measured).
 const WORKER_TUPLES: usize = 128 * 1024;
 
 /// A gather from contiguous data with a list of single elements.
@@ -93,7 +95,8 @@ impl<'a> LongGather<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]. Nothing else writes the elements of these tuples.
+    /// The caller guarantees what [`Self::run`] requires. Nothing else writes the elements of these
+    /// tuples.
     unsafe fn gather(&self, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
@@ -142,7 +145,7 @@ impl<'a> LongGather<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::gather_stored`].
+    /// The caller guarantees what [`Self::gather_stored`] requires.
     #[inline(never)]
     unsafe fn gather_numbered(
         &self,

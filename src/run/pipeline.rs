@@ -120,7 +120,8 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Runs the transfer with `run`, then returns the copies to the cache of scratch buffers.
+    /// Calls `run` with the transfer. Then returns the memory of `one_run` to the cache of scratch
+    /// buffers.
     pub(crate) fn run_by(
         self,
         run: impl FnOnce(Transfer<'a>) -> Result<(), ScatterError>,

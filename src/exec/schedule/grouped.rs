@@ -173,7 +173,7 @@ impl Groups<'_> {
             let src = self.transfer.access().read_at(window.src + loop_src + src);
             // SAFETY: `Transfer::new` requires valid tensors. The plan has checked all
             // destinations. `sources::sources` has made the sources of the sorted tuples. The
-            // caller has the windows.
+            // caller guarantees that nothing else uses the windows of `groups`.
             unsafe { (self.kernel)(dst, src, groups, run_of_groups) };
         }
     }

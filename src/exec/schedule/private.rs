@@ -41,7 +41,8 @@ impl Scheduler for PrivateCopies {
     #[expect(unsafe_code, reason = "every task has a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work) = (divided.transfer, divided.work);
-        // `divide` has limited the bytes of a copy, so destination numbers are narrow.
+        // `divide` has limited the bytes of a private copy of all windows, and thereby the number
+        // of windows. So the plan stores destination numbers as `u32` (`Destinations::Narrow`).
         let (Some(kernels), Some(private), Destinations::Narrow(numbers)) = (
             CombineKernels::of(transfer),
             transfer.access().operation.private(),
@@ -133,8 +134,9 @@ impl CombineKernels {
         let src = transfer.access().read_at(src);
         #[expect(unsafe_code, reason = "passes a worker's private copy to the kernels")]
         // SAFETY: the copy holds all windows, initialised (`Copies::fill`), and overlaps no other
-        // memory. All numbers are below the number of windows. `Transfer::new` requires valid
-        // updates. Where there are `elements`, updates are contiguous or one value (`Self::of`).
+        // memory. The plan has checked that all destination numbers are below the number of
+        // windows. `Transfer::new` requires valid updates. If `self.elements` is set, updates are
+        // contiguous or one value (`Self::of`).
         unsafe {
             match self.elements {
                 Some(elements) if self.form.step == 0 => {

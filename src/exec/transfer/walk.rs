@@ -20,7 +20,8 @@ const FILTERED_TUPLES: usize = 1024;
 pub(in super::super) trait Width: Number + Scratch {
     /// Returns the kernel for single elements.
     fn kernel(elements: Elements) -> ElementsFn<Self>;
-    /// Returns the numbers for a kernel over rows. `None`: these kernels do not support the width.
+    /// Returns `numbers`, a list of destination numbers, with the type that kernels over rows
+    /// require. `None`: kernels over rows do not support destination numbers of this width.
     fn for_rows(numbers: &[Self]) -> Option<&[u32]>;
 }
 
@@ -235,9 +236,9 @@ impl Transfer<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::apply_listed`], with windows that are single elements. Window number 0 begins
-    /// at the offset `written`. `source` has one element per number, or one element for all
-    /// numbers.
+    /// The caller guarantees what [`Self::apply_listed`] requires, with windows that are single
+    /// elements. Window number 0 begins at the offset `written`. `source` has one element per
+    /// number, or one element for all numbers.
     #[expect(unsafe_code, reason = "passes single elements directly to a kernel")]
     pub(in super::super) unsafe fn apply_elements<N: Width>(
         &self,
@@ -265,7 +266,7 @@ impl Transfer<'_> {
 
     /// # Safety
     ///
-    /// As for [`Self::apply_listed`].
+    /// The caller guarantees what [`Self::apply_listed`] requires.
     #[expect(unsafe_code, reason = "fills a sink")]
     unsafe fn walk<N: Width>(
         &self,

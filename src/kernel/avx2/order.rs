@@ -16,7 +16,8 @@ pub(in super::super) struct Four<T>(x86::__m256i, PhantomData<T>);
 
 /// An integer of 64 bits.
 pub(in super::super) trait Wide: Copy {
-    /// Bits that turn the order of the type into the signed order, by exclusive or.
+    /// Mask for comparisons. AVX2 orders 64-bit integers only as signed integers. For values `a`
+    /// and `b` of the type, `a < b` exactly if `(a ^ BIAS) < (b ^ BIAS)` as `i64`.
     const BIAS: i64;
 }
 

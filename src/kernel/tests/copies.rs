@@ -159,7 +159,8 @@ fn streams_at_every_alignment() {
         ]
     });
     for (size, stream) in streams.flatten() {
-        // Lengths around the shortest streamed run, and several cache lines with a tail.
+        // Bytes of a copied run. The kernel copies runs of at least 256 bytes with streaming
+        // stores. The longest runs have several cache lines and an incomplete last cache line.
         for bytes in [0, 16, 240, 256, 272, 1008, 1104] {
             for start in (0..128).step_by(size) {
                 let len = bytes / size;

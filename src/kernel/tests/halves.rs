@@ -69,7 +69,8 @@ fn bf16_narrows_to_nearest_even() {
 
 #[test]
 fn nan_with_any_payload_stays_nan() {
-    // NaN with payload bits only where narrowing drops them, and NaN with all bits set.
+    // Two NaNs whose only payload bit is one of the low bits that narrowing drops, and two NaNs
+    // with all payload bits set.
     for bits in [0x7f80_0001, 0xff80_0001, 0x7fff_ffff, 0xffff_ffff] {
         let nan = f32::from_bits(bits);
         assert!(FLOAT16.is_nan(F16::narrow(nan).bits()), "{bits:#010x}");

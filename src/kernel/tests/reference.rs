@@ -165,7 +165,8 @@ impl Format {
         if bits >> 15 == 0 { value } else { -value }
     }
 
-    /// Returns the bits of the nearest value, found by bisection.
+    /// Returns the bits of the value of this 16-bit format that is nearest to `value`. A bisection
+    /// over the bits of the format finds this value.
     pub(super) fn nearest(self, value: f32) -> u16 {
         let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
         let magnitude = f64::from(value.abs());

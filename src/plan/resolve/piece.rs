@@ -5,9 +5,9 @@
 
 use crate::plan::number::Number;
 
-/// Maximum number of destination numbers per loop. The number of breaks ([`Facts::breaks`]) of so
-/// many destinations fits a counter of 32 bits. Most destination numbers also have 32 bits, so the
-/// compiler can vectorise the loop without conversions.
+/// Maximum number of destination numbers per loop. The number of breaks ([`Facts::breaks`]) in one
+/// loop fits a counter of 32 bits. Most destination numbers also have 32 bits, so the compiler can
+/// vectorise the loop without conversions.
 const RUN: usize = 1 << 16;
 
 /// Facts about a list of destinations.
@@ -29,7 +29,7 @@ pub(crate) struct Piece {
     first: u64,
     /// Last destination number. `u64::MAX` if the piece is empty.
     last: u64,
-    /// Facts about all numbers so far.
+    /// Facts about all destination numbers of the piece.
     pub(crate) facts: Facts,
     /// Number of skipped tuples. If this number is not 0, `facts` is meaningless.
     pub(crate) skipped: usize,
@@ -53,7 +53,7 @@ impl Piece {
         self.last == u64::MAX
     }
 
-    /// Adds the facts about the next numbers of the list.
+    /// Appends the next destination numbers of the list to the piece, and updates [`Facts`].
     #[inline(always)] // Callers are compiled for several instruction sets.
     pub(crate) fn extend<N: Number>(&mut self, numbers: &[N]) {
         for run in numbers.chunks(RUN) {
@@ -61,7 +61,8 @@ impl Piece {
         }
     }
 
-    /// Computes the facts about at most [`RUN`] numbers.
+    /// Makes a piece of at most [`RUN`] destination numbers: the first number, the last number,
+    /// and the [`Facts`] (whether the numbers increase, whether they are ordered, and the breaks).
     #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {

@@ -19,8 +19,9 @@ use crate::reduction::{Bounds, CacheMode};
 /// `numbers` is empty, the function only checks. `starts` has one value for each sequence or one
 /// value for all.
 ///
-/// Returns the number of skipped tuples. If `numbers` is empty, tuples are counted as the caller
-/// counts them. Otherwise the function counts each entry of `numbers` as a tuple.
+/// Returns the number of skipped tuples. If `numbers` is empty, a skipped sequence counts as `len`
+/// tuples (the positions that are written along the axis of the rows). Otherwise a skipped sequence
+/// counts as one tuple for each of its entries in `numbers`.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
@@ -67,9 +68,9 @@ pub(crate) fn resolve_sequences<N: Number>(
 struct Sequences {
     /// Number of sequences.
     count: usize,
-    /// Number of rows of a sequence that are written.
+    /// Number of positions along the axis of the rows that one call writes for a sequence.
     len: usize,
-    /// Number of rows of a sequence in the cache.
+    /// Capacity of the cache for each sequence: the size of the axis of the rows.
     cache_len: usize,
     mode: CacheMode,
     /// Whether a sequence with a negative start position is skipped.

@@ -12,7 +12,8 @@ use crate::reduction::Bounds;
 
 const SHAPE: [usize; 3] = [3, 4, 5];
 
-/// Returns forms, each with a shape of indices.
+/// Returns test cases: a form (how indices address an output of shape [`SHAPE`]) and the shape of
+/// the indices.
 fn forms() -> [(Form, &'static [usize]); 13] {
     let form = |tuple_len, list, coordinates| Form {
         batch_rank: 0,

@@ -33,8 +33,8 @@ use crate::reduction::Bounds;
 /// Maximum number of tuples of a short list. The cost to clear a block of this size is negligible.
 pub(crate) const SHORT_LIST: usize = 16;
 
-/// Number of tuples of a long list whose coordinates are copied together. It is large enough for
-/// vector loops.
+/// Number of tuples of a long list whose coordinates are copied together. This number is large
+/// enough for vector loops.
 pub(super) const COPIED_TUPLES: usize = 128;
 
 /// Maximum number of tuples whose destination numbers are computed together where their coordinates
@@ -54,7 +54,8 @@ pub(crate) struct Tuples<'a> {
     rules: IndexRules,
 }
 
-/// Strides of the tuples of a list.
+/// Sizes and strides of the loops over a list of tuples, and the tuple axes that are read. Each
+/// loop has a stride of the destination number and a stride of the offset in `indices`.
 #[derive(Clone, Copy)]
 struct Spacing {
     /// The innermost dim of the list, merged with the dims around it where possible. From one
@@ -413,7 +414,7 @@ impl<'a> Tuples<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::number_block`].
+    /// The caller guarantees what [`Self::number_block`] requires.
     #[inline(always)]
     unsafe fn read<'c, I: Coordinate>(
         &self,
@@ -442,7 +443,7 @@ impl<'a> Tuples<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::number_block`].
+    /// The caller guarantees what [`Self::number_block`] requires.
     #[cold]
     #[inline(never)]
     unsafe fn apply_bounds_to_row<I: Coordinate, N: Number, const BLOCK: usize>(
@@ -536,7 +537,8 @@ impl<'a> Tuples<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::number_block`] with coordinates that are copied.
+    /// The caller guarantees what [`Self::number_block`] requires, with coordinates that are
+    /// copied.
     #[inline(always)]
     unsafe fn apply_bounds<I: Coordinate, N: Number, const BLOCK: usize>(
         &self,

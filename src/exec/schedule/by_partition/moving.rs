@@ -1,8 +1,8 @@
 //! Sorts tuples, stably, into partitions. The first step counts the tuples of each partition, the
 //! second step moves them.
 //!
-//! Knows partitions, and what is moved with destination numbers. Knows nothing of how partitions
-//! are applied.
+//! This module knows partitions, and what is moved with destination numbers. It does not know how
+//! partitions are applied.
 
 use std::ops::Range;
 
@@ -203,7 +203,7 @@ impl Sorting<'_, '_> {
                         let tuple = u32::try_from(tuples.first + tuple).unwrap_or(u32::MAX);
                         #[expect(unsafe_code, reason = "parts write to separate places")]
                         // SAFETY: `Moving::each` passes a place below `moved.len()` that no other
-                        // task writes. The list is at least as long (`has_room`).
+                        // task writes. `list` is at least as long as `moved` (`has_room`).
                         unsafe {
                             list.set(place as usize, tuple);
                         }
@@ -215,8 +215,8 @@ impl Sorting<'_, '_> {
                 self.each(numbers, cursors, &moved, &|tuples, cursors| {
                     tuples.each(cursors, |place, tuple| {
                         #[expect(unsafe_code, reason = "parts write for separate tuples")]
-                        // SAFETY: the list has an entry for every tuple (`has_room`), and a tuple
-                        // belongs to one part (`part`).
+                        // SAFETY: `places` has an entry for every tuple (`has_room`), and each
+                        // tuple belongs to exactly one part (`part`).
                         unsafe {
                             places.set(tuples.first + tuple, place);
                         }
@@ -260,7 +260,7 @@ impl Sorting<'_, '_> {
             #[expect(unsafe_code, reason = "parts write to separate places")]
             // SAFETY: `Moving::each` passes a place that no other task writes. The buffer has room
             // for a value at each place (`has_room` in `move_all`). `source` is the address of the
-            // values of this part's tuples. They have `W` bytes, as `move_all` has chosen `W`.
+            // values of this part's tuples. Each value has `W` bytes: `move_all` has chosen `W`.
             unsafe {
                 *moved.add(place as usize) = *source.add(tuple);
             }

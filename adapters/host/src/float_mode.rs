@@ -1,12 +1,14 @@
 //! Sets and restores the floating-point mode of the calling thread: rounding, flush-to-zero and
 //! traps.
 //!
-//! Results are those of the default mode, whatever the mode of the caller. Knows the control
-//! registers of x86-64 and aarch64.
+//! Kernels compute in the default mode, so the caller's mode does not change their results. The
+//! default mode rounds to nearest, keeps subnormal numbers and has no traps. This module knows the
+//! control registers of x86-64 and aarch64.
 
 use std::arch::asm;
 
-/// A guard that holds the default mode while it lives. Its drop restores the previous mode.
+/// A guard that keeps the calling thread in the default floating-point mode. The drop of the guard
+/// restores the thread's previous mode.
 #[derive(Debug)]
 pub struct DefaultMode {
     /// The previous register value, if its mode was not the default mode.

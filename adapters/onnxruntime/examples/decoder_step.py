@@ -159,7 +159,7 @@ def cache_shape(args):
 
 
 class Session:
-    """A session with profiling. Keeps the title of each run."""
+    """A session with profiling. `runs` lists the title of each run: SAME or OTHER."""
 
     def __init__(self, model, args, library, folder):
         options = ort.SessionOptions()

@@ -1,6 +1,6 @@
 //! The operators that the library registers: their names and inputs.
 //!
-//! Knows the operators of the ONNX standard. Knows nothing of the host's structs.
+//! This module knows the operators of the ONNX standard. It knows nothing of the host's structs.
 
 use std::ffi::CStr;
 
@@ -18,11 +18,11 @@ pub(crate) enum Domain {
 /// The role of an input of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Elements to move: data or updates.
+    /// A tensor of elements to move: data or updates.
     Moved,
-    /// Indices.
+    /// The tensor of scatter indices.
     Indices,
-    /// Indices that a node may omit.
+    /// The tensor of scatter indices, as an input that a node may omit.
     OptionalIndices,
 }
 

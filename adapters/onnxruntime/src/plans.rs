@@ -1,7 +1,7 @@
 //! Kept plans for constant indices.
 //!
-//! The first run with data of a shape makes the plan of this shape. Knows shapes and plans. Knows
-//! nothing of the host.
+//! The first run with data of a shape makes the plan of this shape. This module knows shapes and
+//! plans. It knows nothing of the host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,11 +13,13 @@ use crate::api::Shape;
 /// the oldest one.
 const KEPT: usize = 4;
 
-/// The shape and operator of a plan.
+/// The shape and operator for which a plan was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
+    /// Shape of data.
     pub(crate) shape: Shape,
-    /// For a cache, the operator contains the length of the updates.
+    /// The operator with its parameters. One parameter of [`Operator::Cache`] is the length of the
+    /// updates, so updates of another length have another plan.
     pub(crate) operator: Operator,
 }
 
@@ -26,9 +28,9 @@ pub(crate) struct Key {
 pub(crate) struct Plans(Mutex<Vec<(Key, Arc<ScatterPlan>)>>);
 
 impl Plans {
-    /// Returns the plan of `key`. Makes it with `make` if it is missing.
+    /// Returns the plan of `key`. Makes the plan with `make` if no plan of `key` is kept.
     ///
-    /// Concurrent runs that find no plan each make one. The first plan is kept.
+    /// Concurrent runs that find no plan each make one. The first of these plans is kept.
     pub(crate) fn get(
         &self,
         key: &Key,

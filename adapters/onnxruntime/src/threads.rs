@@ -1,7 +1,7 @@
 //! The host's threads as a pool.
 //!
-//! Runs tasks with the host's parallel-for, and measures how many threads the host has. Knows
-//! threads and time. Knows nothing of tensors.
+//! Runs tasks with the host's parallel-for, and measures how many threads the host has. This module
+//! knows threads and time. It knows nothing of tensors.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,8 +16,8 @@ use ort_sys::OrtKernelContext;
 use crate::api::Api;
 use crate::failure::Failure;
 
-/// Time that a probe waits for one more thread. A sleeping thread needs at least 50 microseconds to
-/// wake up.
+/// Time that a probe waits for one more thread to start a task. A sleeping thread needs at least 50
+/// microseconds to wake up.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The number of threads that run the host's tasks.
@@ -107,8 +107,8 @@ impl<'k> HostPool<'k> {
 
     /// Counts the threads that run tasks at the same time.
     ///
-    /// Each task waits until all processors have a thread, or until no new thread has come for
-    /// [`PATIENCE`].
+    /// Each task waits until as many threads as there are processors have started a task, or until
+    /// no further thread has started one for [`PATIENCE`].
     fn probe(&self, processors: usize) -> usize {
         let seen = Mutex::new(Seen {
             threads: HashSet::new(),
@@ -138,10 +138,10 @@ impl<'k> HostPool<'k> {
     }
 }
 
-/// The threads that a probe has found.
+/// The threads that have started a task of a probe.
 struct Seen {
     threads: HashSet<ThreadId>,
-    /// Time when the last thread came.
+    /// Time at which the latest of these threads started its first task.
     last: Instant,
 }
 

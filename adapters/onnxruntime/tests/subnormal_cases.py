@@ -61,8 +61,8 @@ def pairs(element: ElementType) -> dict[str, Array]:
 class Prepared(NamedTuple):
     """Feeds and the expected result of one column.
 
-    Both are computed before a session makes this thread flush subnormal numbers to zero, because
-    numpy would then flush them too.
+    The feeds and the result must be computed before a session runs. A session makes this thread
+    flush subnormal numbers to zero, also in numpy's computations.
     """
 
     feeds: dict[str, Array]

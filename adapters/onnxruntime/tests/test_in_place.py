@@ -168,7 +168,8 @@ def test_chains(rng, case, level) -> None:
 
 
 def test_data_and_updates_are_one_tensor(rng) -> None:
-    """The output must not share memory with data, because updates are the same tensor."""
+    """One tensor is the data and the updates of a scatter. The scatter must not run in place,
+    because it would overwrite its updates."""
     nodes = [
         node("Neg", ["data"], ["a"]),
         node("ScatterND", ["a", "indices", "a"], ["b"], reduction="add"),

@@ -35,11 +35,13 @@ from common import (
 
 SECONDS = float(os.environ.get("NDSCATTER_SOAK_SECONDS", "3"))
 # Bytes that allocators may keep after some hundred runs. A leak of one message or tensor per run
-# exceeds them.
+# exceeds this number.
 ROOM = 48 << 20
-# A leak grows in every window. The host's arena grows once, by up to 100 MiB, when more runs are
-# concurrent than before, and does not grow in the next window.
+# Number of consecutive time windows in which the growth of memory is measured. A leak adds memory
+# in every window. The host's arena grows once, by up to 100 MiB, when more runs are concurrent than
+# before, and does not grow in the next window.
 WINDOWS = 4
+# Bytes per run. The test fails if memory grows by at least this number in every window.
 LEAK_PER_RUN = 256
 
 

@@ -86,7 +86,8 @@ def large(
 
 
 def nonzero(array: Array) -> Array:
-    """Returns the array without zeros, because numpy's minimum may return either of +0 and -0."""
+    """Returns the array with each zero replaced by 1. For +0 and -0, numpy's minimum and maximum
+    may return either zero, so the reference would have other bits."""
     return np.where(array == 0, array.dtype.type(1), array)
 
 

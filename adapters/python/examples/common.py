@@ -28,7 +28,7 @@ class Contender(NamedTuple):
 
     name: str
     call: Callable[[], Any]
-    # Whether to call it under `ndscatter.torch.enable()`.
+    # Whether `call` runs under `ndscatter.torch.enable()`, which replaces PyTorch's kernels.
     is_enabled: bool = False
 
 

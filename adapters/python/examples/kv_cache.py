@@ -23,7 +23,8 @@ steps, slots, heads, positions, depth, layers = (40, 4, 2, 32, 8, 2) if args.qui
 # %% [markdown]
 # ## Positions of the slots
 #
-# In each slot, random sequences of different lengths follow one another, with pauses.
+# A slot holds one sequence at a time. The sequences have random lengths. Between two sequences, the
+# slot is idle for a random number of steps.
 
 # %%
 random = np.random.default_rng(0)

@@ -110,8 +110,9 @@ impl<'py> FromPyObject<'_, 'py> for Second<'py> {
     }
 }
 
-/// Number of elements from which [`at`] converts arguments that are not plain. Shorter calls run
-/// numpy's loop, which costs less than the conversion.
+/// Minimum number of elements of an argument for which [`at`] converts the arguments that [`plain`]
+/// does not support. If all arguments are shorter, numpy's loop runs, which costs less than the
+/// conversion.
 const SHORT: usize = 2000;
 
 fn is_short(object: &Bound<'_, PyAny>) -> bool {
@@ -129,7 +130,8 @@ fn is_short_part(object: &Bound<'_, PyAny>) -> bool {
     (object.cast::<PyList>()).map_or(true, |list| list.len() < SHORT)
 }
 
-/// Makes the call if its arguments are plain, or returns `None`.
+/// Makes the call if the arguments are plain: `a` is a numpy array that does not overlap itself,
+/// `b` needs no promotion by numpy, and [`index`] supports the indices. Otherwise returns `None`.
 fn plain<'py>(
     function: Function,
     object: &Bound<'py, PyAny>,

@@ -267,7 +267,7 @@ def test_an_array_that_overlaps_itself_is_left_to_numpy():
 
 
 def test_a_read_only_array_is_refused():
-    # numpy writes to a read-only array.
+    # `add_at` differs here from numpy: `np.add.at` writes to a read-only array.
     for a in (np.zeros(3), np.zeros(3, "M8[s]"), np.zeros(3, object)):
         a.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):

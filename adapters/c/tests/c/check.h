@@ -91,8 +91,9 @@ nds_status call(const problem *problem, DLTensor *output);
 nds_status make_plan_with(const problem *problem, const DLTensor *data, const DLTensor *indices, nds_plan **plan);
 nds_status make_plan(const problem *problem, nds_plan **plan);
 
-/* Runs a problem into a row-major output of this shape and compares the bytes. Runs a scatter in place too.
- * Then makes a plan and repeats all these runs with the plan, two times. Data must be row-major. */
+/* Calls the operator of a problem with a row-major output of this shape, and compares the bytes of the output
+ * with `expected`. Repeats the call of a scatter in place: data and output are then one tensor. If the operator
+ * has plans, also makes a plan and runs it twice in each of these ways. Data must be row-major. */
 void check_everywhere(const problem *problem, const DLTensor *shape, const void *expected);
 
 /* check_refused: the call fails with this status and leaves these bytes unchanged. check_plan_refused: making

@@ -138,8 +138,10 @@ static void in_place(void) {
   }
 }
 
-/* In place with two descriptions of the same tensor: strides are null or explicit,
- * the offset is in `data` or in byte_offset, and an axis of size 1 has any stride. */
+/* A scatter in place whose data and output describe the same tensor differently. Data
+ * has null strides, and its pointer `data` contains the offset. The output has explicit
+ * strides, with an arbitrary stride for the axis of size 1, and byte_offset contains
+ * the offset. */
 static void two_names_of_one_tensor(void) {
   int32_t memory[] = {0, 1, 2, 3};
   const int32_t expected[] = {0, 1, 12, 3}, update[] = {10};

@@ -231,8 +231,11 @@ static void descriptions_in_output(DLDataType type) {
   }
 }
 
-/* The memory of the output reaches from its lowest to its highest byte, including
- * gaps and bytes before the first element. An output without elements has no memory. */
+/* A call is refused if a part of a tensor's description (its struct, shape or strides)
+ * is stored in the memory of the output. This memory reaches from the lowest to the
+ * highest byte of the output. It includes gaps between rows and, if a stride is
+ * negative, bytes below the address of the first element. An output without elements
+ * has no memory, so a description may be stored at its address. */
 static void descriptions_in_gaps(void) {
   for (int reversed = 0; reversed <= 1; reversed++) {
     room room;

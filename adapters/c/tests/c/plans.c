@@ -1,5 +1,6 @@
-/* Plans: repeated runs on different memory, explanations, and runs that a plan
- * refuses. check_everywhere compares plans with one-shot calls. */
+/* Tests of plans: repeated runs of a plan on different memory, explanations of plans,
+ * and runs that fail because their tensors do not match the plan. The function
+ * check_everywhere (check.h) compares runs of plans with one-shot calls. */
 
 #include "check.h"
 

@@ -1,10 +1,11 @@
-/* Failing allocations. Each call is repeated: its allocation 1, 2, 3 and so on
- * fails, alone or with all later allocations, until the call makes fewer
- * allocations.
+/* Failing allocations. Each call is repeated with a different failing allocation: the
+ * first, the second and so on, until the call makes fewer allocations. The allocation
+ * fails alone or together with all later ones.
  *
- * A call with a failing allocation returns NDS_OUT_OF_MEMORY, or the failure that it
- * returns with enough memory, and leaves the output unchanged. A call that can do
- * without this allocation succeeds with the correct result. No call ends the process.
+ * A valid call with a failing allocation returns NDS_OUT_OF_MEMORY and leaves the
+ * output unchanged. If the call can continue without the allocation, it succeeds with
+ * the correct result. An invalid call returns NDS_OUT_OF_MEMORY or the status of its
+ * fault, and leaves the output unchanged. No call ends the process.
  *
  * Each call runs in a child process, so that no memory is cached from an earlier
  * call. */

@@ -175,7 +175,7 @@ class Bench:
                 self._judge(name, oracle, result)
 
     def _took_over(self, name: str, run: Callable[[], None]) -> None:
-        """Runs and checks which library's kernel ran."""
+        """Calls `run` once, and checks that the kernel of the expected library ran."""
         count = self.settings.library.count
         before = count("runs"), count("planned")
         run()

@@ -22,6 +22,6 @@ folder=$(cd "$(dirname "$program")" && pwd)
 cc -std=c11 -O2 -Wall -Wextra "$here/session.c" "$library" -Wl,-rpath,"\$ORIGIN" -o "$program"
 
 # The program loads the library by its soname, libonnxruntime.so.1. The package has no file of this
-# name, so this links one next to the program.
+# name. The next lines create a symbolic link of this name in the program's folder.
 name=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 ln -sf "$library" "$folder/$name"

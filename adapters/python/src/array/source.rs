@@ -127,7 +127,7 @@ impl<'py> Source<'py> {
     }
 }
 
-/// Notifies the library of an output that the output was written.
+/// Reports to the library that owns the output that the output was written.
 pub(crate) fn note_written(output: &Array<'_>) -> PyResult<()> {
     match &output.owner {
         Owner::Lent(borrowed) => libraries::note_written(&borrowed.object),

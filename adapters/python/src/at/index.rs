@@ -1,7 +1,7 @@
 //! Indices of `np.ufunc.at` that a kernel supports.
 //!
-//! These are integers, arrays of integers, tuples of such arrays, masks, and one array next to full
-//! slices (`a[:, i]`). All other indices are detected here, and handled in `_at.py`.
+//! Kernels support integers, arrays of integers, tuples of such arrays, masks, and one array next
+//! to full slices (`a[:, i]`). This module detects all other indices, and `_at.py` handles them.
 
 use ndscatter::DType;
 use pyo3::intern;
@@ -21,7 +21,7 @@ pub(super) enum Index<'py> {
     Positions(SmallVec<[i64; 16]>, Dims<usize>),
 }
 
-/// Indices that were read. The indexed array may still change before they are used.
+/// Indices that were read. The indexed array may still change before the indices are used.
 pub(super) enum Listed<'py> {
     /// The number of an axis, and an array of positions along this axis.
     Along(usize, Array<'py>),
@@ -32,8 +32,8 @@ pub(super) enum Listed<'py> {
 }
 
 impl<'py> Listed<'py> {
-    /// Reads indices for `a`, or returns `None` if a kernel does not support them. May run Python
-    /// code, which may change `a`.
+    /// Reads the indices of the array `a`. Returns `None` if the kernels do not support these
+    /// indices. May run Python code, which may change `a`.
     pub(super) fn read(indices: &Bound<'py, PyAny>, a: &Array<'py>) -> PyResult<Option<Self>> {
         if a.rank() == 0 {
             return Ok(None);

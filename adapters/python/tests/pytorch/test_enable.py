@@ -31,7 +31,8 @@ def wide(index, updates):
     return index.reshape(-1, *[1] * (updates.dim() - 1)).expand_as(updates)
 
 
-# Each function on a table, row numbers and updates.
+# Calls of each replaced PyTorch function. The arguments are a table `t`, row numbers `i` and
+# updates `u`.
 CALLS = {
     "scatter_add": lambda t, i, u: t.scatter_add(0, wide(i, u), u),
     "scatter_add_": lambda t, i, u: t.clone().scatter_add_(0, wide(i, u), u),

@@ -158,7 +158,10 @@ def ways_of_forward_mode(call, backend):
         )[1]
 
     def warm(function):
-        """Compute the derivative after a call without tangents, whose graph may be cached."""
+        """Compute the derivative after a call without tangents.
+
+        PyTorch may have cached the graph of that call. The derivative must not use it.
+        """
         def derivative(*primals):
             function(*primals)
             return jvp(function)(*primals)

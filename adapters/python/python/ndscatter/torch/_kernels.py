@@ -56,10 +56,12 @@ class Override(NamedTuple):
 #     embedding_dense_backward of moe_add         0.83   1.26   0.61
 #     index_put_ of seed_nd (src/torch/kernels.rs) 0.64   0.77   0.86
 
-# Dispatch through Python costs 2 to 4 us. No call on fewer elements is faster than PyTorch's.
+# Dispatch through Python costs 2 to 4 us. PyTorch is therefore faster for every call with fewer
+# elements than SMALLEST.
 SMALLEST = 64
-# PyTorch sorts and sums rows of at least 16 floats by a kernel that costs at least 7 us. For this
-# number of elements in other rows, PyTorch's time is twice the cost of dispatch through Python.
+# PyTorch sorts and sums rows of at least 16 floats by a kernel that costs at least 7 us. For ROWS
+# elements in rows that this kernel does not support, PyTorch's time is twice the cost of dispatch
+# through Python.
 ROWS = 2048
 # PyTorch writes and reads whole slices fast, one after the other.
 SLICES = 4096

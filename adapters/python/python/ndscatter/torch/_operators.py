@@ -231,8 +231,8 @@ def _share_gather(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     return (grad_data, None, *[None] * len(ctx.options))
 
 
-# Gradients of gradients. The gradient of a linear function is linear. Its gradient is the function
-# itself.
+# Gradients of gradients. The gradient of a linear scatter or gather is a linear function too. The
+# gradient of this function is the original scatter or gather.
 
 
 def _save_scatter_backward(ctx: Any, inputs: Any, output: Any) -> None:

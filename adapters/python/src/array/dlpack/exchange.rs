@@ -1,6 +1,8 @@
-//! The table of C functions that a library may provide in addition to `__dlpack__` (DLPack 1.3).
+//! The exchange table: C functions that a library may provide in addition to `__dlpack__`
+//! (DLPack 1.3).
 //!
-//! Knows the table, and the properties of a tensor that its functions ignore.
+//! This module knows the exchange table, and the properties of a tensor that the functions of the
+//! table ignore.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -14,8 +16,8 @@ use pyo3::{ffi, intern};
 
 use super::{Exported, Lent};
 
-/// The C functions of a library that lend and take over tensors (DLPack 1.3). A call of one of
-/// these functions costs a tenth of a call of the Python method.
+/// The exchange table of a library: C functions that lend and take over tensors (DLPack 1.3). A
+/// call of one of these functions costs a tenth of a call of the Python method.
 #[repr(C)]
 struct Functions {
     major: u32,
@@ -36,7 +38,7 @@ pub(crate) type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DLTenso
 type ToObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut ffi::PyObject) -> c_int;
 
-/// The functions of the table that this package calls.
+/// The functions of an exchange table that this package calls.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange {
     from_object: FromObject,
@@ -44,13 +46,15 @@ pub(super) struct Exchange {
     describe: Option<Describe>,
 }
 
-/// The functions of the first library with such a table, and the type of its arrays. Further
-/// libraries are used through their Python methods.
+/// An array type and the functions of its exchange table: the type of the first argument, in the
+/// process, whose library has an exchange table. Arrays of all other types are used through their
+/// Python methods.
 static EXCHANGE: PyOnceLock<(Py<PyType>, Exchange)> = PyOnceLock::new();
 
 impl Exchange {
-    /// Returns the functions for an array of exactly the known type. A subclass may override the
-    /// methods, so an array of a subclass is used through its methods.
+    /// Returns the functions if the type of `object` is exactly the type in [`EXCHANGE`]. A
+    /// subclass may override the Python methods, so an array of a subclass is used through its
+    /// methods.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let py = object.py();
         let (kind, exchange) = match EXCHANGE.get(py) {
@@ -72,10 +76,11 @@ impl Exchange {
         Some(EXCHANGE.get_or_init(py, || (kind.unbind(), exchange)))
     }
 
-    /// Requests the tensor of an array. Returns `None` where the Python method must be called.
+    /// Requests the tensor of an array. Returns `None` if the caller must call `__dlpack__`
+    /// instead.
     ///
-    /// The functions ignore `requires_grad`, the negative bit and the conjugate bit of a tensor,
-    /// and their error messages are less precise than those of the methods.
+    /// The functions of the table ignore `requires_grad`, the negative bit and the conjugate bit of
+    /// a tensor. Their error messages are less precise than those of the Python methods.
     pub(super) fn request(self, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
         let py = object.py();
         let says_yes = |answer: PyResult<Bound<'_, PyAny>>| {
@@ -151,7 +156,8 @@ pub(in crate::array) fn described_address(object: &Bound<'_, PyAny>) -> Option<*
     described(describe, object).map(|tensor| tensor.address().cast_const())
 }
 
-/// Returns the description of an array. It is valid while the array is borrowed and not changed.
+/// Returns the description of an array, or `None` if `describe` fails. The description is valid
+/// while the array is borrowed and not changed.
 pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option<DLTensor> {
     let mut found = std::mem::MaybeUninit::<DLTensor>::uninit();
     // SAFETY: the function checks the object's type itself, and fills the struct if it returns 0.
@@ -164,7 +170,8 @@ pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option
     }
 }
 
-/// Returns the function that describes arrays of this type without extending their lifetime.
+/// Returns the function that describes arrays of type `kind`: address, shape, strides and dtype.
+/// The description holds no reference to the array. `None` if the type has no such function.
 pub(crate) fn describe_of(kind: &Bound<'_, PyType>) -> Option<Describe> {
     functions(kind)?.describe
 }

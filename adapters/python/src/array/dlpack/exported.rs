@@ -1,6 +1,7 @@
 //! Results that other libraries take over.
 //!
-//! Knows the memory of such a result, and the function of a library that takes over a tensor.
+//! This module knows the memory of a result of this package, and the function with which another
+//! library takes over the result.
 
 use std::alloc::{Layout as Block, alloc, dealloc};
 use std::ffi::{CStr, c_void};
@@ -49,7 +50,7 @@ pub(in crate::array) struct Exported {
 }
 
 impl Exported {
-    /// Allocates a result. Its elements are not initialised.
+    /// Allocates a result. The elements of the result are not initialised.
     pub(in crate::array) fn new(shape: &[usize], size: usize, code: DLDataType) -> PyResult<Self> {
         let failed = || PyMemoryError::new_err("the memory of the result could not be allocated");
         let bytes = elements_of(shape).checked_mul(size);

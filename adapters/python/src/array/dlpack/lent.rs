@@ -1,6 +1,7 @@
 //! Tensors that other libraries lend.
 //!
-//! Knows capsules, and who must free the tensor of a capsule.
+//! This module knows capsules, and whether the capsule or this package must free the tensor of a
+//! capsule.
 
 use std::ptr::NonNull;
 
@@ -20,7 +21,7 @@ use super::{OLD, OLD_USED, VERSIONED, VERSIONED_USED};
 /// never see.
 const NOT_WRITABLE: u64 = DLManagedTensorVersioned::READ_ONLY | DLManagedTensorVersioned::IS_COPIED;
 
-/// A tensor of another library. Its deleter is called when this value is dropped.
+/// A tensor of another library. The drop of this value calls the tensor's deleter.
 pub(in crate::array) enum Lent {
     Old(NonNull<DLManagedTensor>),
     Versioned(NonNull<DLManagedTensorVersioned>),
@@ -134,12 +135,13 @@ impl Lent {
         }
     }
 
-    /// Whether the tensor has flags, among them the read-only flag.
+    /// Whether the tensor's struct has a field of flags, which contains the read-only flag. Only
+    /// the struct of versioned tensors (DLPack 1.0 and later) has this field.
     pub(in crate::array) fn is_versioned(&self) -> bool {
         matches!(self, Self::Versioned(_))
     }
 
-    /// Whether the tensor may be written. True for a tensor without flags.
+    /// Whether the tensor may be written. True for a tensor whose struct has no field of flags.
     pub(in crate::array) fn is_writable(&self) -> bool {
         match self {
             Self::Old(_) => true,

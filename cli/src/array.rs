@@ -248,13 +248,13 @@ impl<T: Stored> Elements for Vec<T> {
     }
 
     fn text(&self, position: usize) -> String {
-        // The shortest text that reads back as the same value; zeros keep
-        // their sign.
+        // `{:?}` writes the shortest text that parses to the same value. A zero keeps its sign.
         format!("{:?}", self[position])
     }
 }
 
-/// The one place where element types are told apart.
+/// Reads the elements as a vector of the file's element type. No other function matches on the
+/// element type.
 fn read_elements<R: Read>(npy: NpyFile<R>) -> Result<Box<dyn Elements>, ReadError> {
     let dtype = npy.dtype();
     let unsupported = || Err(ReadError::DType(dtype.descr()));

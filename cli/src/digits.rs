@@ -1,5 +1,5 @@
-//! The handwritten digits that are compiled into the program. They are added up by label.
-//! `data/digits/README.md` names their source.
+//! The data set of handwritten digits that is compiled into the program. The program adds up the
+//! images of each label. `data/digits/README.md` names the source of the data set.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ Digits: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits (1998)
 UCI Machine Learning Repository, https://doi.org/10.24432/C50P49, CC BY 4.0
 ";
 
-/// Parses a file of the digits.
+/// Parses a built-in `.npy` file of the data set of handwritten digits (`data/digits`).
 macro_rules! digits_file {
     ($name:literal) => {
         parse(
@@ -34,7 +34,8 @@ pub(crate) fn inputs() -> Result<Inputs, Failure> {
     })
 }
 
-/// Returns the sums that numpy computed, with a path for messages.
+/// Returns the sums of the images of each label, computed by numpy, with the path of their file
+/// for messages.
 pub(crate) fn expected() -> Result<(PathBuf, Array), Failure> {
     let expected = digits_file!("expected.npy")?;
     Ok(("cli/data/digits/expected.npy".into(), expected))
@@ -50,13 +51,15 @@ fn parse(name: &str, bytes: &[u8]) -> Result<Array, Failure> {
 /// Pixels along each side of an image.
 const SIDE: usize = 8;
 
-/// Five pictures of `SIDE` pixels, at two characters per pixel, fill 80 columns.
+/// Images per line of the terminal. Five images of `SIDE` pixels, at two characters per pixel, fill
+/// 80 columns.
 const PICTURES_IN_A_ROW: usize = 5;
 
 /// The characters of a pixel, from white to black.
 const SHADES: [&str; 5] = ["  ", "░░", "▒▒", "▓▓", "██"];
 
-/// Lower bounds of the shades after the first, as fractions of the darkest pixel.
+/// Lower bounds of the shades after the first, as fractions of the value of the image's darkest
+/// pixel.
 const STEPS: [f32; 4] = [0.12, 0.35, 0.6, 0.85];
 
 /// Draws the images for a terminal of 80 columns.
@@ -75,7 +78,7 @@ pub(crate) fn pictures(images: &Array) -> String {
     text
 }
 
-/// Returns the shades of row `y` of an image.
+/// Returns the shades of the pixels in row `y` of an image.
 fn shades(image: &[f32], y: usize) -> impl Iterator<Item = &'static str> {
     let darkest = image.iter().copied().fold(0.0, f32::max);
     image[y * SIDE..][..SIDE].iter().map(move |pixel| {

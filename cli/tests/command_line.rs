@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The characters of `.npy` for this machine's byte order and for the other byte order.
+/// Character of an `.npy` header for this machine's byte order. `SWAPPED` is the character for the
+/// other byte order.
 const NATIVE: char = if cfg!(target_endian = "little") {
     '<'
 } else {
@@ -13,8 +14,8 @@ const NATIVE: char = if cfg!(target_endian = "little") {
 };
 const SWAPPED: char = if NATIVE == '<' { '>' } else { '<' };
 
-/// The element types of `.npy` that the crate supports. Each has the bytes of one number and
-/// the numbers of one element.
+/// Element types of `.npy` that the crate supports: the name of the type, the bytes of one number,
+/// and the numbers per element (2 for complex types).
 const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
     ("b1", 1, 1),
     ("i1", 1, 1),
@@ -32,7 +33,7 @@ const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
     ("c16", 8, 2),
 ];
 
-/// A folder for the files of one test. The program runs in it.
+/// A folder for the files of one test. The program runs in this folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -103,7 +104,7 @@ impl Folder {
 const FILES: &str = "--data D.npy --indices I.npy --updates U.npy";
 const TO_FILE: &str = "--data D.npy --indices I.npy --updates U.npy --out O.npy";
 
-/// An `.npy` file, version 1.0.
+/// Returns the bytes of an `.npy` file, version 1.0.
 fn npy(descr: &str, fortran: bool, shape: &str, payload: &[u8]) -> Vec<u8> {
     let fortran = if fortran { "True" } else { "False" };
     let header =
@@ -116,19 +117,20 @@ fn npy(descr: &str, fortran: bool, shape: &str, payload: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Numbers as little-endian bytes.
+/// Returns numbers as little-endian bytes.
 fn le<T: num_traits::ToBytes>(values: &[T]) -> Vec<u8> {
     let bytes = values.iter().map(|value| value.to_le_bytes());
     bytes.flat_map(|bytes| bytes.as_ref().to_vec()).collect()
 }
 
-/// Turns every `width` bytes around.
+/// Reverses the bytes of each number of `width` bytes.
 fn swap(bytes: &[u8], width: usize) -> Vec<u8> {
     let words = bytes.chunks_exact(width);
     words.flat_map(|word| word.iter().rev().copied()).collect()
 }
 
-/// Whether `file` has this type and order, and ends with `payload`.
+/// Checks that the `.npy` file `file` has the element type `descr` and the order `fortran`, and
+/// ends with `payload`.
 fn check_npy(file: &[u8], descr: &str, fortran: &str, payload: &[u8], case: &str) {
     let (header, elements) = file.split_at(file.len() - payload.len());
     let header = String::from_utf8_lossy(header);
@@ -144,7 +146,7 @@ fn every_element_type_in_both_byte_orders() {
     folder.store_three_tuples();
     for (name, width, words) in ELEMENT_TYPES {
         let size = width * words;
-        // Three updates with bytes of their own; a bool knows only 0 and 1.
+        // Three updates, each with different bytes. A bool may only be 0 or 1.
         let updates: Vec<u8> = match name {
             "b1" => vec![0, 1, 1],
             _ => (1..).take(3 * size).collect(),
@@ -197,13 +199,13 @@ fn every_index_type_in_both_byte_orders() {
 #[test]
 fn fortran_order_and_an_axis() {
     let folder = Folder::new("fortran");
-    // [[1, 2, 3], [4, 5, 6]] by columns; the updates by rows, then by columns.
+    // Data [[1, 2, 3], [4, 5, 6]] in Fortran order. Updates in C order, then in Fortran order.
     let data = le(&[1_i32, 4, 2, 5, 3, 6]);
     folder.store("D.npy", npy("<i4", true, "(2, 3)", &data));
     folder.store("I.npy", npy("<i2", false, "(2,)", &le(&[2_i16, 0])));
     let by_rows = npy("<i4", false, "(2, 2)", &le(&[30_i32, 10, 60, 40]));
     let by_columns = npy("<i4", true, "(2, 2)", &le(&[30_i32, 60, 10, 40]));
-    // [[11, 2, 33], [44, 5, 66]], in the order of data.
+    // The result [[11, 2, 33], [44, 5, 66]] in Fortran order, which is the order of data.
     let expected = le(&[11_i32, 44, 2, 5, 33, 66]);
     for updates in [by_rows, by_columns] {
         folder.store("U.npy", updates);
@@ -213,7 +215,8 @@ fn fortran_order_and_an_axis() {
             check_npy(&folder.load("O.npy"), "<i4", "True", &expected, options);
         }
     }
-    // The same result by rows is the same result.
+    // `--check` compares elements by index: a result in Fortran order equals an expected file in C
+    // order.
     let expected = le(&[11_i32, 2, 33, 44, 5, 66]);
     folder.store("E.npy", npy("<i4", false, "(2, 3)", &expected));
     folder.succeeds(&format!(
@@ -309,7 +312,8 @@ fn files_that_cannot_be_read() {
         let arguments = format!("--data D.npy --indices I.npy --updates {name} --out O.npy");
         folder.fails(&arguments, &[&name, fact]);
     }
-    // The first eight bytes say that it is one; the header ends with a newline.
+    // An `.npy` file begins with eight bytes that identify the format. The 12 bytes after the
+    // header are the elements.
     let header = whole.len() - 12;
     for kept in 0..header {
         folder.store("cut.npy", &whole[..kept]);

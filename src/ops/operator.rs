@@ -337,7 +337,7 @@ fn elements(
     }
     let (first, last) = varying(shape, strides, axis);
     let coordinates = if rank == 1 {
-        // Each index is a whole tuple, as for the other operators.
+        // Data has one axis, so the indices give all coordinates of a tuple.
         Form::ALL_EXPLICIT
     } else {
         Coordinates::Placed { axis: axis - first }

@@ -55,7 +55,7 @@ impl Strings<'_> {
         })
     }
 
-    /// Writes all strings of `output`. In place, writes only the strings that change.
+    /// Writes all strings of `output`. In place, writes only the strings that updates address.
     ///
     /// # Safety
     ///

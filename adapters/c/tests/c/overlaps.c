@@ -9,7 +9,7 @@ typedef union memory {
 } memory;
 
 /* Positions of tensors in one memory. A position counts float32 numbers from the
- * start, or int64 numbers for indices. All tensors fit into the memory. */
+ * start, or int64 numbers for indices. All tensors of an arrangement are inside one `memory`. */
 typedef struct arrangement {
   const char *reason;
   int64_t output_at, output_strides[2];

@@ -1,7 +1,8 @@
 //! Loads of integers from memory that other threads or processes may write at the same time. Hosts
 //! must not write to this memory during a call, but some hosts do.
 //!
-//! The module knows addresses and sizes. It does not know what the integers mean.
+//! The module knows the addresses and the sizes of the integers. It does not know what the loaded
+//! values mean.
 //!
 //! On x86-64 each load is an instruction of inline assembly. A write at the same time is then no
 //! data race by the rules of the language: the assembly block stands for one relaxed atomic load
@@ -197,7 +198,7 @@ mod loads {
     #[target_feature(enable = "avx")]
     unsafe fn copy_pieces(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).map(|number| number * PIECE) {
-            // SAFETY: the caller vouches for the piece on both sides.
+            // SAFETY: the caller guarantees that the piece can be read at `from` and written at `to`.
             unsafe {
                 let (from, to) = (from.add(at), to.add(at).cast::<__m256i>());
                 let first = load!("vmovups {value}, [{ptr} + {at}]", ymm_reg, from, 0);

@@ -49,13 +49,21 @@ pub(super) struct Sharing {
 
 /// Iteration over the groups of a plan that computes the gradients for data and updates. A group
 /// has all tuples of one destination.
-#[derive(Debug)]
+///
+/// The pass borrows each tensor separately. If it owned the options, the compiler would read
+/// fields of absent tensors before it tests whether the tensors are present. Such reads have no
+/// effect on results, but valgrind reports them as uninitialised.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct GradientPass<'a> {
     sharing: Sharing,
     plan: &'a IndexPlan,
     /// The tuples, sorted by destination.
     sorted: &'a Sorted,
-    tensors: TensorsAt,
+    grad_output: &'a TensorAt,
+    data: Option<&'a TensorAt>,
+    updates: Option<&'a TensorAt>,
+    grad_data: Option<&'a TensorAt>,
+    grad_updates: Option<&'a TensorAt>,
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
@@ -129,56 +137,51 @@ impl<'a> GradientPass<'a> {
         sharing: Sharing,
         plan: &'a IndexPlan,
         sorted: &'a Sorted,
-        tensors: TensorsAt,
+        tensors: &'a TensorsAt,
     ) -> Self {
         Self {
             sharing,
             plan,
             sorted,
-            tensors,
+            grad_output: &tensors.grad_output,
+            data: tensors.data.as_ref(),
+            updates: tensors.updates.as_ref(),
+            grad_data: tensors.grad_data.as_ref(),
+            grad_updates: tensors.grad_updates.as_ref(),
         }
     }
 
     /// Returns the address of a tensor that is written.
     pub(super) fn address(&self) -> *mut u8 {
-        let tensors = &self.tensors;
-        let written = tensors.grad_data.as_ref().or(tensors.grad_updates.as_ref());
+        let written = self.grad_data.or(self.grad_updates);
         written.map_or(std::ptr::null_mut(), |written| written.base)
     }
 
     /// Returns the length of a piece of a window. The positions of a piece are evenly strided in
     /// every tensor. Pieces begin at multiples of this length.
     fn piece_len(&self) -> usize {
-        let tensors = &self.tensors;
-        let others = [
-            &tensors.data,
-            &tensors.updates,
-            &tensors.grad_data,
-            &tensors.grad_updates,
-        ];
+        let others = [self.data, self.updates, self.grad_data, self.grad_updates];
         let runs = others
             .into_iter()
             .flatten()
             .map(|tensor| tensor.place.run().0);
-        runs.fold(tensors.grad_output.place.run().0, usize::min)
-            .max(1)
+        runs.fold(self.grad_output.place.run().0, usize::min).max(1)
     }
 
     /// Returns the runs of `len` elements that begin at `position` of all windows of a repetition.
     fn tensors(&self, repetition: usize, position: usize, len: usize) -> GradientTensors<'_> {
-        let tensors = &self.tensors;
         let numbered = |tensor: &TensorAt| tensor.runs(repetition, position, self.sharing.size);
-        let listed = |tensor| PerTuple {
+        let listed = |tensor: &'a TensorAt| PerTuple {
             run: numbered(tensor),
             sources: sources::sources(self.sorted, tensor.place.step(), tensor.offsets.as_deref()),
         };
         GradientTensors {
             len,
-            grad_output: numbered(&tensors.grad_output),
-            data: tensors.data.as_ref().map(numbered),
-            updates: tensors.updates.as_ref().map(listed),
-            grad_data: tensors.grad_data.as_ref().map(numbered),
-            grad_updates: tensors.grad_updates.as_ref().map(listed),
+            grad_output: numbered(self.grad_output),
+            data: self.data.map(numbered),
+            updates: self.updates.map(listed),
+            grad_data: self.grad_data.map(numbered),
+            grad_updates: self.grad_updates.map(listed),
         }
     }
 
@@ -186,9 +189,8 @@ impl<'a> GradientPass<'a> {
     /// have a lower number.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let offset = |tensor: &Option<TensorAt>, number| {
-            let place = tensor.as_ref().map(|tensor| &tensor.place);
-            place.map_or(0, |place| place.of_window(number))
+        let offset = |tensor: Option<&TensorAt>, number| {
+            tensor.map_or(0, |tensor| tensor.place.of_window(number))
         };
         let data_window = if self.sharing.data_in_order {
             ordinal
@@ -196,9 +198,9 @@ impl<'a> GradientPass<'a> {
             number
         };
         GradientGroup {
-            grad_output: self.tensors.grad_output.place.of_window(number),
-            data: offset(&self.tensors.data, data_window),
-            grad_data: offset(&self.tensors.grad_data, number),
+            grad_output: self.grad_output.place.of_window(number),
+            data: offset(self.data, data_window),
+            grad_data: offset(self.grad_data, number),
             start: tuples.start,
             end: tuples.end,
         }

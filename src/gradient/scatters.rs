@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::factor::Factor;
 use super::passes::{Pass, copy_all};
-use super::placed::GradientPass;
+use super::placed::{GradientPass, TensorsAt};
 use super::tensors::{Tensors, shape_error, zero_strides};
 use crate::error::ScatterError;
 use crate::exec::{Direction, scratch};
@@ -27,7 +27,7 @@ use crate::operand::{
     AnyView, AnyViewMut, Elements, Indices, Input, Layout, Output, Readable, Source, Target,
 };
 use crate::ops::Scatter;
-use crate::plan::Form;
+use crate::plan::{Form, Sorted};
 use crate::reduction::{NoneGradient, Reduction};
 use crate::run::{Operands, ScatterRun, check_dtype, check_reduction, make_plan, prepare};
 
@@ -225,7 +225,12 @@ impl Backward<'_> {
     ) -> Result<(), ScatterError> {
         let tensors = self.tensors;
         let is_grouped = by_groups.data || by_groups.updates;
-        let pass = is_grouped.then(|| self.group_pass(by_groups, grad_output));
+        let sorted = is_grouped.then(|| self.forward.plan.groups());
+        let sorted = sorted.transpose()?;
+        let located = sorted.map(|sorted| self.locate(by_groups, grad_output, sorted));
+        let located = located.transpose()?;
+        let pass = sorted.zip(located.as_ref());
+        let pass = pass.map(|(sorted, tensors)| self.group_pass(sorted, tensors));
         let pass = pass.transpose()?;
         let groups = pass.as_ref().map(|pass| self.over_groups(pass));
         let mut groups = groups.transpose()?;
@@ -260,13 +265,11 @@ impl Backward<'_> {
     }
 
     /// Prepares the pass over groups.
-    fn group_pass(
-        &self,
-        by_groups: ByGroups,
-        grad_output: &Source<'_>,
-    ) -> Result<GradientPass<'_>, ScatterError> {
-        let sorted = self.forward.plan.groups()?;
-        let tensors = self.locate(by_groups, grad_output, sorted)?;
+    fn group_pass<'p>(
+        &'p self,
+        sorted: &'p Sorted,
+        tensors: &'p TensorsAt,
+    ) -> Result<GradientPass<'p>, ScatterError> {
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
         // of the plan, and that no tensor that is written shares memory with another tensor, except
         // that the gradient for data may be the gradient of the output. Saved windows belong to

@@ -114,23 +114,24 @@ rates! {
     chain: f64 = 2.2, 1.7, step;
     /// Cost of reading the position of a tuple from a list.
     listed: f64 = 1.4, 2.0, step;
-    /// By destination: cost of checking the range of a tuple.
+    /// In the schedule by destination: cost of checking the range of a tuple.
     filtered: f64 = 2.7, 2.2, step;
-    /// By destination: cost of keeping a tuple of the worker's range.
+    /// In the schedule by destination: cost of keeping a tuple of the worker's range.
     kept: f64 = 0.58, 0.45, step;
-    /// By partition: cost of a partition.
+    /// In the schedule by partition: cost of a partition.
     partition: f64 = 630.0, 2000.0, step;
-    /// By partition: cost of counting a tuple.
+    /// In the schedule by partition: cost of counting a tuple.
     partition_count: f64 = 2.3, 2.7, step;
-    /// By partition: cost of moving a tuple.
+    /// In the schedule by partition: cost of moving a tuple.
     partition_move: f64 = 1.3, 1.1, step;
-    /// By partition: cost of moving 4 bytes of a value with its tuple, or the number of a tuple.
+    /// In the schedule by partition: cost of moving 4 bytes of a value with its tuple, or the
+    /// number of a tuple.
     partition_value: f64 = 0.76, 3.3, step;
-    /// By partition: cost of moving a value to a position that a kept plan has, as a ratio of
-    /// `partition_move` and `partition_value` together.
+    /// In the schedule by partition: cost of moving a value to a position that a kept plan has, as
+    /// a ratio of `partition_move` and `partition_value` together.
     values_again: f64 = 0.13, 0.63;
-    /// By partition: cost of reading a row of updates, as a ratio of the modelled cost of reading a
-    /// row at a random position (`random_rows_cost` in `exec::cost`).
+    /// In the schedule by partition: cost of reading a row of updates, as a ratio of the modelled
+    /// cost of reading a row at a random position (`random_rows_cost` in `exec::cost`).
     partition_rows: f64 = 2.7, 0.89;
     /// Cost of sorting a tuple by its destination.
     sort: f64 = 7.4, 8.1, step;

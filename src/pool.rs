@@ -115,10 +115,10 @@ pub trait Pool: Sync {
 ///
 /// Calls run on the calling thread, with the same results, while the global pool does not run jobs:
 ///
-/// - If the threads of the pool cannot all be started. The crate then does not make the global pool
-///   of rayon, so the program can still start the global pool. The crate tries again, at most once
-///   in 100 ms.
-/// - If the program has tried to start the pool and failed. Rayon makes that failure final.
+/// - If the threads of the global pool cannot all be started. In this case the crate does not make
+///   the global pool, so the program can still start the global pool. The crate tries again to
+///   start the global pool, at most once in 100 ms.
+/// - If the program has tried to start the global pool and failed. Rayon makes that failure final.
 /// - In a child that was forked from a process with a global pool. The child has the pool's memory
 ///   but none of its threads. A child that was forked before the pool was needed starts its own
 ///   pool.

@@ -158,9 +158,10 @@ pub enum Bounds {
     /// zeros, or of zero bytes for an unknown type. Plans report [how many tuples were
     /// skipped](crate::ScatterPlan::skipped).
     Skip,
-    /// The coordinate is moved to the nearest end of its axis. Negative coordinates are counted
-    /// from the end before. A negative coordinate that is forbidden or too low becomes 0. An
-    /// axis without elements is still an error.
+    /// A coordinate outside its axis is moved to the nearest end of the axis. If negative
+    /// coordinates are allowed, the size of the axis is first added to a negative coordinate. A
+    /// negative coordinate that is forbidden or too low becomes 0. An axis without elements is
+    /// still an error.
     Clamp,
 }
 

@@ -24,9 +24,10 @@ const JOBS: usize = 64;
 /// prefetches together.
 const GAP_WORDS: usize = 3 * LINE_BYTES / size_of::<u64>();
 
-/// Returns the words of scratch memory for a copy of `bytes` bytes, including the gap behind the
-/// copy. A word has at least the size and the alignment of every element type whose partial results
-/// merge to the bits of the sequential reference loop.
+/// Returns the number of 8-byte words of scratch memory for a private copy of `bytes` bytes,
+/// including the gap behind the copy. Private copies are used only for element types and reductions
+/// whose result bits they do not change. No such element type is larger than a word or needs a
+/// larger alignment than a word.
 pub(super) fn copy_words(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<u64>()) + GAP_WORDS
 }

@@ -1,7 +1,9 @@
 //! Divisions: the ways to divide a transfer into tasks.
 //!
-//! This module knows numbers of parts. It does not know plans, memory or threads. A division and a
-//! transfer together give [tiles](super::tile).
+//! A [`Division`] states which part of a transfer is cut, and into how many parts. Applied to a
+//! transfer, a division gives one [tile](super::tile) per task: the part of the transfer that the
+//! task runs. This module knows numbers of parts. This module does not know plans, memory or
+//! threads.
 
 use std::fmt;
 

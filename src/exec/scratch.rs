@@ -158,8 +158,8 @@ pub(crate) trait Scratch: Zeroable {
     /// because freeing may take a while.
     fn put_back(mut buffer: Vec<Self>) {
         let new = bytes(&buffer);
-        // The length chooses the cache, because `take` chooses it by length. The capacity counts as
-        // the memory that is kept.
+        // The cache is chosen by the buffer's length in bytes, as in `take`. The memory that the
+        // cache keeps is counted by the buffer's capacity.
         let cache = cache_for(buffer.len() * size_of::<Self>());
         if new == 0 || new > capacity_of(cache) {
             return;

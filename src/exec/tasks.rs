@@ -145,8 +145,9 @@ impl<'p> Workers<'p> {
                 unsafe_code,
                 reason = "gives each task its chunk without a list of chunks"
             )]
-            // SAFETY: `run` passes every number once, whatever the pool does (see `Claims`). All
-            // chunks have one length.
+            // SAFETY: `run` passes every chunk number once, whatever the pool does (see `Claims`).
+            // All tasks cut `data` into chunks of the same `len` elements, so chunks with different
+            // numbers share no element.
             let chunk = unsafe { places.chunk(index, len) };
             task(index, chunk);
         })

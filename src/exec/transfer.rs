@@ -61,10 +61,11 @@ impl<'a> Transfer<'a> {
     /// # Safety
     ///
     /// - The numbered tensor (the output of a scatter, the data of a gather) has the plan's shape
-    ///   and the strides that `geometry` was made for. Destination numbers are evenly strided in
-    ///   this tensor. The listed tensor (the updates of a scatter, the output of a gather) has the
-    ///   plan's shape of updates and the strides that `geometry` was made for. Data that is copied
-    ///   has the plan's shape and the strides that `copy` was made for. A gather copies no data.
+    ///   and the strides that `geometry` was made for. In this tensor, the offset of a window is
+    ///   its destination number times a constant stride, plus a constant. The listed tensor (the
+    ///   updates of a scatter, the output of a gather) has the plan's shape of updates and the
+    ///   strides that `geometry` was made for. Data that is copied has the plan's shape and the
+    ///   strides that `copy` was made for. A gather copies no data.
     /// - All tensors hold elements of the operation. Only this call uses the output. The output
     ///   shares no byte with the other tensors, and these are readable.
     /// - The output's elements are initialised if the call is in place, or if the operation clones.

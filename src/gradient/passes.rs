@@ -58,7 +58,8 @@ pub(super) unsafe fn copy_all<'p>(
     );
     let strides = target.layout().all_strides()?;
     let data_strides = data.map(|data| data.layout().all_strides()).transpose()?;
-    // The product of the other sizes may overflow, so a tensor without elements gets the shape [0].
+    // A shape with a size of 0 has no elements, but the product of its sizes other than 0 may
+    // overflow. The shape [0] replaces such a shape.
     let shape = match target.shape().contains(&0) {
         true => &[0][..],
         false => target.shape(),

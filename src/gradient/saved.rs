@@ -20,8 +20,8 @@ use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_p
 /// If the output is not evenly strided along the indexed axes, it holds the previous values of all
 /// of data.
 ///
-/// A `Saved` borrows nothing. Callers pass the other tensors of a gradient as
-/// [`Forward`](crate::Forward).
+/// A `Saved` borrows nothing. A gradient may also need tensors of the forward pass that are not in
+/// the `Saved`: the updates, and data. Callers pass these tensors as [`Forward`](crate::Forward).
 ///
 /// # Examples
 ///

@@ -99,8 +99,10 @@ where
     R: Begin<C>,
     F: Finish<C>,
 {
-    /// Computes `N` elements of a group's destination run, from the element `first` on. Each
-    /// element combines the elements at the same position of all source runs of the group.
+    /// Computes `N` consecutive elements of the destination of `group`, from the element `first`
+    /// on. A group is one destination with its sources. The destination and each source have a run
+    /// of `run.len` elements. Each computed element combines the elements at the same position in
+    /// the runs of all sources of the group.
     ///
     /// # Safety
     ///

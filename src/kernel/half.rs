@@ -49,8 +49,9 @@ impl Half for F16 {
         // The bias of the exponent is 15 here and 127 in `f32`. The addition raises the exponent
         // by 2 * 112, so that 31 becomes infinity or NaN. The product lowers it by 112.
         let normal = f32::from_bits((magnitude << 13) + (224 << 23)) * DOWN;
-        // The magnitude becomes the lowest bits of the fraction of 0.5. The subtraction of 0.5
-        // removes the leading one.
+        // For subnormal arguments: `magnitude`, the bits of the binary16 value without its sign,
+        // becomes the lowest fraction bits of an `f32` whose other bits are those of 0.5. The
+        // subtraction of 0.5 removes the leading one of this `f32`.
         let subnormal = f32::from_bits(magnitude | (126 << 23)) - 0.5;
         let value = if magnitude < 1 << 10 {
             subnormal

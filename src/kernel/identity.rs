@@ -20,8 +20,9 @@ pub(crate) struct Private {
 }
 
 impl Operation {
-    /// Returns the identity and the merge of private copies. `None`: private copies would change
-    /// the bits of the result.
+    /// Returns the identity that the private copies of the workers are filled with, and the kernels
+    /// that merge private copies. `None` if a reduction in private copies could change the bits of
+    /// the result.
     pub(crate) fn private(&self) -> Option<Private> {
         let (element, reduction, isa) = self.row?;
         let merge = match reduction {

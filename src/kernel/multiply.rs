@@ -1,6 +1,7 @@
 //! Multiplies elements by a factor, in place or while copying them.
 //!
-//! The module knows values and addresses. It does not know the meaning of the factor.
+//! The module knows values and addresses. The module does not know why elements are multiplied, or
+//! where the factor comes from.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 

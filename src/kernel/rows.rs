@@ -44,8 +44,8 @@ impl<'a, T> Rows<'a, T> {
         (self.numbered).wrapping_offset(number.wrapping_mul(self.form.unit))
     }
 
-    /// Returns the address of the first element of the row of the other tensor for this position in
-    /// the list.
+    /// Returns the address of the first element of a row of `other`, the tensor that destination
+    /// numbers do not address. The row belongs to the number at `position` in the list.
     #[inline(always)]
     fn source_of(&self, position: usize) -> *const T {
         let number = match self.form.sources {

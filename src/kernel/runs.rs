@@ -90,7 +90,8 @@ pub(super) unsafe fn write_clones<T: Clone>(
     });
 }
 
-/// Calls `f` with the addresses of every pair of elements, in order.
+/// Calls `f` for each element of each job, in order. The arguments of `f` are the addresses of the
+/// element in the destination and of the corresponding element in the source.
 #[inline(always)]
 fn each<T>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, f: impl Fn(*mut T, *const T)) {
     for job in jobs {

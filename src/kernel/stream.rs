@@ -71,7 +71,9 @@ impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
             prefetch_source(src, jobs, position, distance);
             let dst = dst.wrapping_offset(job.dst).cast();
             let src = src.wrapping_offset(job.src).cast();
-            // SAFETY: the caller guarantees the run and the instruction set.
+            // SAFETY: the caller guarantees that the elements of each job can be read in the source
+            // and written in the destination. The caller guarantees that the machine has AVX2 if
+            // `AVX2`.
             unsafe { stream_bytes::<AVX2, PREFETCHES>(dst, src, job.len * W) };
         }
         // Streaming stores are not ordered with later stores. Without this fence, a thread that

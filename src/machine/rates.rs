@@ -114,9 +114,11 @@ rates! {
     chain: f64 = 2.2, 1.7, step;
     /// Cost of reading the position of a tuple from a list.
     listed: f64 = 1.4, 2.0, step;
-    /// In the schedule by destination: cost of checking the range of a tuple.
+    /// In the schedule by destination: cost of checking whether the destination of a tuple is in
+    /// the worker's range of destinations.
     filtered: f64 = 2.7, 2.2, step;
-    /// In the schedule by destination: cost of keeping a tuple of the worker's range.
+    /// In the schedule by destination: cost of keeping a tuple whose destination is in the worker's
+    /// range.
     kept: f64 = 0.58, 0.45, step;
     /// In the schedule by partition: cost of a partition.
     partition: f64 = 630.0, 2000.0, step;

@@ -12,7 +12,8 @@ pub(crate) struct Variants {
     /// region after the first tuples, so that prefetching costs more than it gains.
     pub(crate) near_bytes: u64,
     /// Bytes of the largest region whose windows are not prefetched, for windows of at most one
-    /// cache line. Prefetching gains little for such windows in larger regions too.
+    /// cache line. This limit may exceed `near_bytes`, because prefetching such short windows gains
+    /// little even in a region that is larger than `near_bytes`.
     pub(crate) near_short_bytes: u64,
     /// Bytes of the smallest list of updates that comes from memory. Rows of such a list are
     /// prefetched if they are not read in order, even if their destinations are near.

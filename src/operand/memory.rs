@@ -187,7 +187,7 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Returns the operand of a result whose elements are not yet written.
+    /// Returns the target for a result in new memory, whose elements are not yet written.
     #[inline]
     pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
         Self {

@@ -114,9 +114,10 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
     if a.layout.is_contiguous() && b.layout.is_contiguous() {
         return Ok(Overlap::Shared);
     }
-    // A shared byte has the address "lowest address + terms + byte in the element" in both
-    // tensors. On the left side the terms of `b` are negative. The substitution
-    // x -> limit - x makes them positive.
+    // A byte of a tensor has the address "lowest address + terms of the byte". The tensors share a
+    // byte if an address in `a` equals an address in `b`: a_low + terms of a = b_low + terms of b.
+    // All terms are moved to the left side of this equation, where the terms of `b` are negative.
+    // The substitution x -> limit - x makes the terms of `b` positive.
     let (ours, others) = (byte_terms(a)?, byte_terms(b)?);
     let all = ours.iter().chain(&*others).copied();
     let terms = Dims::collect(ours.len() + others.len(), all)?;

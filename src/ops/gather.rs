@@ -344,7 +344,8 @@ impl Gather<'_> {
         self.form_of(data.shape(), indices)
     }
 
-    /// Returns the form for data of `shape`.
+    /// Returns the form of a call for data of `shape`. The form states which axes of data are
+    /// repetitions, which axes the tuples address, and which axes are the window.
     #[inline(always)] // For the reason of `Operator::form`.
     pub(crate) fn form_of(
         &self,

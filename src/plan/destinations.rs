@@ -91,7 +91,8 @@ impl Destinations {
         for_numbers!(self, numbers => numbers[tuple].get())
     }
 
-    /// Computes the facts about the numbers.
+    /// Returns the summary of all destination numbers of the list: the first number, the last
+    /// number, and the facts about the order of the numbers.
     pub(super) fn describe(&self) -> Piece {
         let mut piece = Piece::EMPTY;
         for_numbers!(self, numbers => piece.extend(numbers));

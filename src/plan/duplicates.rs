@@ -65,9 +65,9 @@ pub(crate) fn first_duplicate(
     Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
         let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
-        // A duplicate without an earlier tuple has a number that no plan contains. The result is a
-        // duplicate all the same, because a list that is not known to be distinct must not be
-        // divided among tasks.
+        // If no earlier tuple has the number, the number is not below `count`. No plan contains
+        // such a number. The function nevertheless reports a duplicate, because the caller would
+        // otherwise treat the list as distinct and divide the list among tasks.
         let earlier = earlier.unwrap_or(tuple);
         Duplicate { tuple, earlier }
     }))

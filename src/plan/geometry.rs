@@ -302,7 +302,8 @@ impl CopyGeometry {
 }
 
 impl Geometry {
-    /// Replaces a short run by a longer loop. `tuples` is the number of tuples.
+    /// Makes a longer loop the run of the window. `tuples` is the number of tuples. The run is the
+    /// innermost loop of the window, and one kernel call processes one run.
     ///
     /// The new run is the longest loop of the window. Where a repetition moves at most four
     /// elements, the new run is the longest loop of the repetitions if that loop is longer still.

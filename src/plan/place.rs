@@ -177,8 +177,9 @@ impl IndexPlan {
         slices.dims_from_last().merged(sizes)
     }
 
-    /// Returns the meaning of destination numbers if these strides place every element as in the
-    /// output that the plan was made for.
+    /// Returns how destination numbers give offsets in a tensor with these strides, if every
+    /// element of the tensor has the offset that it has in the output that the plan was made for.
+    /// `None` if an element has another offset.
     fn as_planned<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         let mut axes = self.shape.iter().zip(self.strides.iter().zip(strides));
         let is_same = axes.all(|(&size, (planned, stride))| size <= 1 || planned == stride);

@@ -73,7 +73,8 @@ impl Explained<'_> {
         let elements = Elements::Plain(self.dtype);
         let operation = &operation(elements, self.reducing, self.execution)?;
         check_reduction(plan, operation.group.is_some())?;
-        // If memory cannot hold a tensor of these elements, no call can have such a tensor.
+        // The check below refuses a dtype whose elements make a tensor of the call too large for
+        // memory, because no call can have such a tensor.
         let size = self.dtype.size();
         let numbered = plan.layout()?;
         let listed = Layout::contiguous(plan.updates_shape());
@@ -140,8 +141,8 @@ impl Explained<'_> {
         })
     }
 
-    /// Returns the route of the call and the selection of its schedule. `facts` are those of the
-    /// plan.
+    /// Returns the route (the way in which the crate runs the call), and which schedule the call
+    /// uses if it is planned. `facts` are the facts about a call by the plan.
     fn choice(&self, facts: &Facts<'_>) -> Choice {
         let Some((form, layout, planning)) = self.indices else {
             return facts.choose();
@@ -197,9 +198,10 @@ impl Explanation {
     /// Returns the most bytes of memory that the schedule needs in addition to the tensors and the
     /// plan.
     ///
-    /// Two costs are not included. A grouped schedule needs 8 more bytes for each tuple if the
-    /// tuples are in order and their updates are not evenly strided. The first call of a kept plan
-    /// stores a sample of 2 KiB in the plan, from which schedules are chosen.
+    /// The returned number does not include two amounts of memory. A grouped schedule needs 8 more
+    /// bytes for each tuple if the tuples are in order and their updates are not evenly strided.
+    /// The first call of a kept plan stores a sample of 2 KiB in the plan, from which schedules are
+    /// chosen.
     ///
     /// A [`Stream`](Route::Stream) has no plan and no schedule. A streamed gather needs no scratch
     /// memory. A streamed scatter needs one copy of the output for each worker if several workers

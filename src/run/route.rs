@@ -38,8 +38,8 @@ use crate::reduction::{Bounds, Duplicates};
 /// Maximum number of tuples whose destination numbers are stored on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
-/// Tuples for each element of the output, from which on copying the output to scratch memory and
-/// back is a small part of the cost.
+/// Minimum ratio of tuples to elements of the output for a streamed call that copies the output to
+/// scratch memory and back. From this ratio on, the two copies are a small part of the call's cost.
 const TUPLES_OF_ELEMENT: usize = 4;
 
 /// Divisor of the last-level cache. An output that needs no copy may be as large as this part of

@@ -266,9 +266,9 @@ impl<N: Width> Partitioned<'_, N> {
         let bytes = first * transfer.kernels().size;
         let values = values.as_ptr().cast::<u8>().wrapping_add(bytes);
         #[expect(unsafe_code, reason = "writes to the tile of the task")]
-        // SAFETY: windows are single elements of one repetition (`carries_values`). Their
-        // destinations are in the caller's tile. `Sorting` has written one value at each of their
-        // places.
+        // SAFETY: windows are single elements of one repetition (`carries_values`). The
+        // destinations of `numbers` are in the caller's tile. `Sorting` has written one value for
+        // each entry of `numbers`, in the order of `numbers`, from place `first` on.
         unsafe {
             transfer.apply_elements(elements, numbers, written, values, false);
         }

@@ -47,8 +47,8 @@ impl Scheduler for ByTuple {
     }
 }
 
-/// Whether the division requires distinct destinations and the plan does not know whether they
-/// are distinct.
+/// Whether this way to divide the tuples among tasks requires distinct destinations, and the plan
+/// does not know whether the destinations are distinct.
 fn needs_distinct(work: &Workload<'_>, division: Division) -> bool {
     let is_cut_anywhere = matches!(division, Division::Tuples { cut, .. } if cut == Cut::Anywhere);
     is_cut_anywhere && work.direction == Direction::Scatter && !work.known_distinct

@@ -129,8 +129,9 @@ impl Moves<'_> {
         let origin = transfer.geometry().repetition(repetition);
         #[expect(unsafe_code, reason = "writes to the tile of the task")]
         // SAFETY: the loop below pushes only slices of the caller's tile, and pushes each slice
-        // once, to one of the two sinks. The first sink gets the windows of last writes. The second
-        // sink gets the slices without a last write. The `CopyGeometry` gives their positions in
+        // once, to one of the two sinks. The sink `updates` gets a window for each destination
+        // with tuples: the window of the destination's last tuple, which is its last write. The
+        // sink `data` gets all other slices. `copy` gives the positions of these other slices in
         // the output and in data.
         let (mut updates, data) = unsafe {
             (

@@ -118,10 +118,11 @@ impl CombineKernels {
         })
     }
 
-    /// Combines consecutive tuples in `copy`, which is cleared and which only the caller uses.
+    /// Combines the updates of consecutive tuples with the windows of the private copy at `copy`.
     ///
-    /// `numbers` has the destination numbers of the tuples. The position of the first tuple is
-    /// `first`. The sources of the repetition begin at offset `src`.
+    /// All windows of the private copy are initialised, and only the caller uses the private copy.
+    /// `numbers` has the destination numbers of the tuples. `first` is the position of the first
+    /// tuple in the list of tuples. The updates of the repetition begin at offset `src`.
     fn combine(
         &self,
         transfer: &Transfer<'_>,

@@ -12,9 +12,9 @@ use crate::error::ScatterError;
 /// A way to divide transfers into tasks. Every schedule gives the bits of the sequential reference
 /// loop.
 pub(super) trait Scheduler: Sync {
-    /// Returns the division of a transfer for `parts` workers, or the reason why the schedule does
-    /// not apply or does not give the bits of the sequential reference loop. Reads no tuple outside
-    /// the sample.
+    /// Returns how this schedule divides a transfer among `parts` workers. Otherwise returns the
+    /// reason why this schedule cannot run the transfer, or would not give the bits of the
+    /// sequential reference loop. Reads only the sample of the list of tuples, no other tuple.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
     /// Returns what [`Self::run`] computes before its first write.

@@ -20,8 +20,8 @@ impl Access {
     ///
     /// # Safety
     ///
-    /// - `whole` describes elements of the operation in the output and, if there is data, in data.
-    ///   It has each element of the output once.
+    /// - `whole` describes positions of elements in the output and, if there is data, in data. The
+    ///   elements have the operation's element type. `whole` has each element of the output once.
     /// - Only this call uses the output. Data can be read, and shares no byte with the output.
     /// - The output's elements are initialised if there is no data, or if the operation clones.
     #[expect(unsafe_code, reason = "its caller has checked the tensors")]
@@ -223,7 +223,9 @@ impl Transfer<'_> {
         for origin in origins() {
             #[expect(unsafe_code, reason = "only one task has the tile")]
             // SAFETY: a `CopyGeometry` describes elements of data and output, which have one shape.
-            // The elements are the slices or the repetition of the tile.
+            // If the tile has a range of destinations, the copied elements are the slices of these
+            // destinations. Otherwise the copied elements are the whole repetition, which then
+            // belongs to this tile alone.
             unsafe {
                 self.access.copy_span(span, origin, false);
             }

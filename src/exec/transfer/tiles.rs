@@ -1,6 +1,7 @@
 //! Runs a transfer tile by tile, in the order of tuples, as most schedules do.
 //!
-//! The module knows divisions, tiles and workers. It does not know how a tile's windows are
+//! A division states how a transfer is cut into parts. A tile is the part that one task runs. The
+//! module knows divisions, tiles and workers. The module does not know how a tile's windows are
 //! applied.
 
 use super::super::division::Division;

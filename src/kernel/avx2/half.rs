@@ -33,7 +33,7 @@ impl F16c {
         unsafe { x86::_mm_cvtph_ps(x86::_mm_cvtsi32_si128(i32::from(self.0.0))) }
     }
 
-    /// Returns the value of the lowest lane, rounded to nearest even.
+    /// Converts the `f32` in the lowest lane to `f16`, rounded to the nearest value, ties to even.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

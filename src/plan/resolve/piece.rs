@@ -114,13 +114,15 @@ impl Piece {
 mod tests {
     use super::Piece;
 
-    /// Facts about a list that is cut into two pieces at any position.
+    /// The test cuts each list into two pieces at every position. The facts about the joined pieces
+    /// must always be the facts about the whole list.
     #[test]
     fn facts_do_not_depend_on_where_a_list_is_cut() {
         let cases: [(&[u32], bool, bool, usize); 6] = [
             (&[1, 2, 3, 4], true, true, 0),
             (&[1, 2, 4, 5], true, true, 1),
-            // A duplicate. One of the cuts separates the two equal numbers.
+            // The number 2 occurs twice. The cut at position 2 puts the two equal numbers into
+            // different pieces.
             (&[1, 2, 2, 3], false, true, 1),
             (&[1, 3, 2, 4], false, false, 3),
             (&[4, 3, 2, 1], false, false, 3),

@@ -68,7 +68,8 @@ pub(crate) fn resolve_sequences<N: Number>(
 struct Sequences {
     /// Number of sequences.
     count: usize,
-    /// Number of positions along the axis of the rows that one call writes for a sequence.
+    /// Number of positions that one call writes in each sequence. The positions are counted along
+    /// the axis of the rows.
     len: usize,
     /// Capacity of the cache for each sequence: the size of the axis of the rows.
     cache_len: usize,

@@ -107,7 +107,8 @@ impl DLDataType {
     }
 }
 
-/// Names of the 8-bit floats. The code of the first is [`DLDataType::MOVED`].
+/// Names of the 8-bit floats, in ascending order of their DLPack type codes. The codes are
+/// consecutive. The first name, `float8_e3m4`, has the code [`DLDataType::MOVED`].
 const MOVED_NAMES: [&str; 8] = [
     "float8_e3m4",
     "float8_e4m3",

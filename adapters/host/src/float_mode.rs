@@ -11,12 +11,13 @@ use std::arch::asm;
 /// restores the thread's previous mode.
 #[derive(Debug)]
 pub struct DefaultMode {
-    /// The previous register value, if its mode was not the default mode.
+    /// Previous value of the thread's floating-point control register, if its mode was not the
+    /// default mode.
     changed: Option<Register>,
 }
 
 impl DefaultMode {
-    /// Sets the default mode on the calling thread.
+    /// Sets the default floating-point mode on the calling thread.
     #[must_use = "the drop of this guard restores the previous mode"]
     pub fn enter() -> Self {
         let found = read();

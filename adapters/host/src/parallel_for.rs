@@ -26,9 +26,9 @@ pub struct HostTasks {
 impl HostTasks {
     /// Runs `task` for each index that the host's parallel-for calls it with.
     ///
-    /// `start` passes a function and its argument to the host. `start` must return after the last
-    /// call of the function. It returns whether the host succeeded. Each task runs in the default
-    /// floating-point mode, whatever the mode of its thread.
+    /// `start` passes a function and its argument to the host. `start` must not return before every
+    /// call of the function has returned. The result of `start` is whether the host succeeded. Each
+    /// task runs in the default floating-point mode, whatever the mode of its thread.
     ///
     /// This function does not check that the host runs each task exactly once. `task` must check
     /// this.

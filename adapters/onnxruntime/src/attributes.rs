@@ -151,7 +151,8 @@ impl Node {
         }
     }
 
-    /// Returns the value with the attribute's name. The first choice is the default.
+    /// Returns the element of `choices` whose name is the text of the attribute `name`. An absent
+    /// attribute means the first element.
     fn choice<T: Copy + Display>(&self, name: &CStr, choices: &[T]) -> Result<T, Failure> {
         let Some(text) = self.text(name) else {
             return self.absent(name, choices[0]);

@@ -12,7 +12,7 @@ use ort_sys::{OrtErrorCode, OrtStatus};
 pub(crate) enum Failure {
     /// A function of the host failed with this status, which is returned to the host.
     Host(*mut OrtStatus),
-    /// This library failed, with a code of the host and a message.
+    /// A failure of this library: an error code from the host's list of codes, and a message.
     Own(OrtErrorCode, String),
 }
 

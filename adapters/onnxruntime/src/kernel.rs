@@ -100,8 +100,8 @@ impl Kernel {
         let definition = self.variant.definition;
         let [data, updates, indices] = definition.positions();
         let is_optional = definition.inputs[indices] == Role::OptionalIndices;
-        // SAFETY: `context` is valid (contract of this function). The host keeps its values during
-        // the run.
+        // SAFETY: `context` is valid (contract of this function). The host keeps the values of
+        // `context` during the run.
         unsafe {
             let value = |input| self.api().input(context, input);
             let tensor = |value| Tensor::new(self.api(), value);

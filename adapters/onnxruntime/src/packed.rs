@@ -8,7 +8,8 @@ use ndscatter::Operator;
 use crate::api::Shape;
 use crate::failure::Failure;
 
-/// The shapes of data and updates in bytes, and the operator on these shapes.
+/// A scatter of bytes that replaces a scatter of 4-bit elements: the shapes of data and updates,
+/// whose elements are bytes, and the operator for these shapes.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) data: Shape,

@@ -200,7 +200,8 @@ fn parse_count(entry: &str) -> Result<usize, Failure> {
     })
 }
 
-/// Creates the domains of a configuration for host 1.`host`.
+/// Creates the operator domains for the configuration `config`. The domains have the operators that
+/// the host supports. `host` is the minor version of onnxruntime: 24 means onnxruntime 1.24.
 fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
     let mut domains = Vec::new();
     for (domain, name) in [(Domain::Standard, c""), (Domain::Own, c"ndscatter")] {

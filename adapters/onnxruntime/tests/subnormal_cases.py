@@ -35,7 +35,7 @@ from common import (
 ENTRIES = {"session.set_denormal_as_zero": "1"}
 FLOATS = [*(element for element in NUMBERS if element.is_float), BFLOAT16]
 REDUCTIONS = ["none", "add", "mul", "min", "max"]
-# Numbers per row. The large rows use all threads.
+# Numbers per row of an array. A scatter of large rows uses all threads.
 WIDTHS = {"small": 1, "large": 40_000}
 CASES = {
     f"{element}-{reduction}-{threads}-{width}": (element, reduction, threads, WIDTHS[width])

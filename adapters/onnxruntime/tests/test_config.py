@@ -40,7 +40,8 @@ OPERATORS = ["ScatterND", "ScatterElements", *(["TensorScatter"] if HAS_CACHE el
 
 
 def all_operators() -> bytes:
-    """Returns a model with each standard scatter, and one scatter of the library's domain."""
+    """Returns a model with a node of each operator of `OPERATORS` in ONNX's domain, and with one
+    ScatterND node in the domain `ndscatter`."""
     nodes = [
         node("ScatterND", ["data", "tuples", "updates"], ["a"]),
         node("ScatterElements", ["a", "indices", "updates"], ["b"]),

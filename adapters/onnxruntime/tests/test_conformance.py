@@ -1,4 +1,5 @@
-"""Runs ONNX's conformance cases of the four operators with the library's kernels."""
+"""Runs ONNX's conformance cases of ScatterND, ScatterElements, Scatter and TensorScatter with the
+kernels of ndscatter."""
 
 from __future__ import annotations
 

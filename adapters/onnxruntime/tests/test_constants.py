@@ -77,7 +77,7 @@ def test_more_shapes_than_plans(rng) -> None:
 
 @needs_cache
 def test_cache_with_constant_indices(rng) -> None:
-    """The plan of a cache depends on the number of rows of updates."""
+    """The plan of a TensorScatter to a key-value cache depends on the number of rows of updates."""
     indices = np.array([2, 0])
     ran = session(
         one_node("TensorScatter", FLOAT, ([2, None, 3], None, None), indices=indices, opset=24)

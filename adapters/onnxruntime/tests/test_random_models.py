@@ -1,9 +1,9 @@
-"""Random models: chains of ScatterND and ScatterElements in both domains.
+"""Random models: chains of ScatterND and ScatterElements in ONNX's domain and domain `ndscatter`.
 
-The models also have other operators in between, tensors with several readers, constant indices,
-branches and loops. Most indices have duplicates. numpy computes every tensor while the model is
-made. The outputs of the session must have the same bits, for every number of threads, execution
-order, memory option and optimisation level.
+The models also have other operators between the scatters, tensors with several readers, constant
+indices, branches and loops. Most indices have duplicates. numpy computes every tensor while the
+model is made. The outputs of the session must have the same bits, for every number of threads,
+execution order, memory option and optimisation level.
 """
 
 from __future__ import annotations

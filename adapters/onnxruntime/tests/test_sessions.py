@@ -118,8 +118,9 @@ def test_made_from_several_threads(rng) -> None:
 @pytest.mark.parametrize("saved_with", ["built_in", "library"])
 @pytest.mark.parametrize("element", [FLOAT, FLOAT16], ids=str)
 def test_saved_models(rng, tmp_path, file_format, saved_with, element) -> None:
-    """A session with the library reads a model that a session has saved. A file in the host's own
-    format needs the operators that it was saved with: other sessions refuse it."""
+    """A session with ndscatter's library reads a model that a session with or without the library
+    has saved. A file in onnxruntime's own format (ORT) needs the operators that were registered
+    when the file was saved. A session with other operators refuses the file."""
     serialized = one_node("ScatterND", element, (["n", 2], None, None), opset=13)
     path = tmp_path / f"model.{file_format.lower()}"
     session(

@@ -92,8 +92,8 @@ fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
     object.ok_or_else(|| PyTypeError::new_err("the array has no object"))
 }
 
-/// Number of list elements from which a call runs a kernel. Counting fewer costs less than the
-/// overhead of a kernel.
+/// Minimum number of list elements of a call that runs a kernel. For a shorter list, a plain
+/// counting loop costs less than the overhead of a kernel.
 const SHORT: usize = 8192;
 
 /// Counts a short list. Returns `None` for a long list, or for weights that need a conversion.

@@ -53,7 +53,8 @@ impl Meaning {
         })
     }
 
-    /// Returns the options of a gather or of a cache scatter, which only has options of indices.
+    /// Returns the options of a gather, or of a scatter to a key-value cache. Both operators have
+    /// only the options that say how indices are handled.
     #[inline]
     pub(crate) fn of_indices(bounds: &str, negative_indices: bool) -> PyResult<Self> {
         Ok(Self {

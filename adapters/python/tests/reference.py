@@ -137,7 +137,8 @@ def apply(
 def take(
     pairs, data: np.ndarray, shape: tuple, bounds: str = "error", negative: bool = True
 ) -> np.ndarray:
-    """Gather: copy each pair's slice of `data` to the pair's position in the result."""
+    """Gather: for each pair of a slice of `data` and a position in the result, copy the slice to
+    the position."""
     output = np.zeros(shape, data.dtype)
     for place, position in pairs:
         place = resolve(place, data.shape, bounds, negative)

@@ -180,7 +180,8 @@ def test_arguments_of_scatters_and_gathers(kind, size):
     with pytest.raises(REFUSED):
         ndscatter.scatter_update(np.zeros(size), indices, kind(indices, np.ones(size)))
     updates = np.ones(size)
-    # The conversion of `data` shrinks `updates` to one value, which is then broadcast.
+    # The first argument is an array whose methods shrink `updates`. Its conversion leaves one
+    # value in `updates`, which is then broadcast.
     result = ndscatter.scatter_update(kind(updates, np.zeros(size)), np.arange(size), updates)
     assert result.all()
     data = np.zeros(size)

@@ -116,9 +116,10 @@ void test_changing(void) {
   int32_t *values = allocate(TUPLES * ROW * sizeof(int32_t));
 #define INTS(...) TENSOR(values, I32, __VA_ARGS__)
 #define AT(...) TENSOR(NULL, I64, __VA_ARGS__)
-  /* In order: single elements of a small output, rows, tuples of two coordinates,
-   * a few elements of an element scatter, slices along the second axis, rows of an
-   * element scatter, a cache, and two gathers. */
+  /* The problems, in order: scatter_nd of single elements to a small output, of rows,
+   * and of tuples of two coordinates; scatter_elements of 16 elements; scatter_update of
+   * slices along the second axis; scatter_elements of rows; tensor_scatter to a
+   * key-value cache; gather; gather_elements. */
   while_they_change((problem){.operator_ = SCATTER_ND, .data = INTS(BINS), .updates = INTS(TUPLES)}, INTS(BINS),
                     AT(TUPLES, 1));
   while_they_change((problem){.operator_ = SCATTER_ND, .data = INTS(BINS, ROW), .updates = INTS(TUPLES, ROW)},

@@ -93,11 +93,13 @@ nds_status make_plan(const problem *problem, nds_plan **plan);
 
 /* Calls the operator of a problem with a row-major output of this shape, and compares the bytes of the output
  * with `expected`. Repeats the call of a scatter in place: data and output are then one tensor. If the operator
- * has plans, also makes a plan and runs it twice in each of these ways. Data must be row-major. */
+ * has plans, also makes a plan, and runs the plan twice with a separate output and, for a scatter, twice in place.
+ * Data must be row-major. */
 void check_everywhere(const problem *problem, const DLTensor *shape, const void *expected);
 
-/* check_refused: the call fails with this status and leaves these bytes unchanged. check_plan_refused: making
- * the plan fails with this status and sets the plan to null. */
+/* check_refused checks that a call of the operator fails with the status `expected`, and leaves the `bytes` bytes
+ * at `memory` unchanged. check_plan_refused checks that the function that makes a plan fails with the status
+ * `expected`, and sets the caller's plan pointer to null. */
 void check_refused(const problem *problem, DLTensor *output, nds_status expected, const void *memory, size_t bytes);
 void check_plan_refused(const problem *problem, nds_status expected);
 

@@ -187,9 +187,9 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
 }
 
 /* Stores one part of a tensor's description (its struct, shape or strides) next to
- * the output. A call is accepted if the part ends where the output begins, or begins
- * where the output ends. A call is refused if the part contains the first or the last
- * bytes of the output. */
+ * the output. A call is accepted if this part of the description ends where the output
+ * begins, or begins where the output ends. A call is refused if this part contains the
+ * first or the last bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;

@@ -18,13 +18,16 @@ from compare.workloads import Workload
 
 from .rows import Cache, Elements, Row
 
-# Differs from the seeds of `compare`.
+# Seed of the random arrays. This seed differs from the seeds of the benchmark package `compare`.
 SEED = 2
 
 
 @dataclass
 class Case:
-    """A row with its arrays. `numbers` are the destination numbers of its tuples, for the oracle."""
+    """A row of the tables with its arrays.
+
+    `numbers` are the destination numbers of the row's tuples, for the oracle.
+    """
 
     row: Row
     operator: str
@@ -95,7 +98,7 @@ def _halved(workload: Workload) -> Problem:
 
 
 def _paged(array: np.ndarray) -> np.ndarray:
-    """Returns a copy on small pages, as for all other arrays."""
+    """Returns a copy of `array` on small pages. All arrays of the benchmark are on small pages."""
     copy = arrays.empty(array.shape, array.dtype)
     copy[...] = array
     return copy

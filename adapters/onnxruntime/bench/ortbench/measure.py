@@ -98,7 +98,7 @@ def sized(turns: dict[str, Turn]) -> None:
 
 @dataclass
 class Bench:
-    """A row with its arrays, its oracles and its settings."""
+    """One row of the result tables: its arrays, its oracles (checks of results) and settings."""
 
     case: Case
     settings: Settings

@@ -14,12 +14,13 @@ from .measure import BUSY
 from .rows import AFTER_COPY
 from .sessions import BUILT_IN, NDSCATTER
 
-# Maximum ratio in a mean. Larger ratios count as this one.
+# Maximum ratio of times in a geometric mean. Larger ratios count as `CAP`.
 CAP = 5.0
 AIMS = {"A": 2.0, "B": 1.5, "D": 1.0}
 AIM_WRONG = 1.0
 AIM_SLOWER_US = 2.0
-# Nodes whose built-in time is below this limit are compared by the difference.
+# Limit of the built-in kernel's time of a node. Below this limit, the report compares the two
+# kernels by the difference of their times.
 SHORT_NS = 50_000
 
 
@@ -67,8 +68,8 @@ def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
 
 
 def is_short(row: dict) -> bool:
-    """Whether the built-in kernel's time in table A is below `SHORT_NS`. The times of such a row
-    are compared by their difference, not by their ratio."""
+    """Whether the built-in kernel takes less than `SHORT_NS` in table A (data made inside the
+    graph). The report compares the times of a short row by their difference, not by their ratio."""
     return row["A"][BUILT_IN]["node"]["min"] < SHORT_NS
 
 

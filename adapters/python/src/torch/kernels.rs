@@ -222,10 +222,12 @@ struct Put {
     values: Tensor,
 }
 
-/// Indices are called spread if the broadcast makes more tuples per index element than this.
+/// Limit of tuples per index element. Indices are called *spread* if their broadcast makes more
+/// tuples per index element than this limit.
 const SPREAD: usize = 4;
 
-/// Spread indices stay with PyTorch if a slice has fewer elements than this.
+/// Number of elements of a slice from which on the crate's kernel runs calls with spread indices
+/// (see [`SPREAD`]). PyTorch's own kernel runs such calls with shorter slices.
 ///
 /// The crate's time divided by PyTorch's, on a Zen 5 with two threads:
 ///

@@ -9,7 +9,8 @@ import ndscatter.torch
 
 @pytest.fixture(autouse=True)
 def no_cache():
-    """Before PyTorch 2.13, inductor's cache reuses loops for one thread with two threads."""
+    """Disables inductor's cache. Before PyTorch 2.13, a call with two threads gets loops from the
+    cache that inductor compiled for one thread."""
     with torch._inductor.config.patch(force_disable_caches=True):
         yield
 

@@ -369,8 +369,8 @@ print(wrong[:1])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A forked child has none of OpenMP's threads. PyTorch's kernels would wait for them
-    forever."""
+    """A forked child has none of OpenMP's threads. A kernel of PyTorch that runs in the child
+    would wait for these threads forever."""
     code = """
 import os, sys, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)

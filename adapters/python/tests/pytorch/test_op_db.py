@@ -12,7 +12,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import ndscatter.torch
 
-# Operators with kernels, and operators whose gradients or implementation call them.
+# Names of operators that have kernels of ndscatter, and of operators whose gradients or
+# implementation call operators with kernels of ndscatter.
 NAMES = {
     "gather", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select",
     "masked_scatter", "nn.functional.embedding", "nn.functional.embedding_bag", "put", "scatter",

@@ -12,7 +12,8 @@ NODES, EDGES, FEATURES, CLASSES, EPOCHS = 20_000, 200_000, 64, 7, 8
 
 
 def graph():
-    """Return random features, edges and labels. A label is the direction nearest to a feature."""
+    """Return random features, edges and labels. There is one random direction per class. The label
+    of a node is the class whose direction has the largest dot product with the node's features."""
     g = torch.Generator().manual_seed(0)
     features = torch.randn(NODES, FEATURES, generator=g)
     edges = torch.randint(0, NODES, (2, EDGES), generator=g)

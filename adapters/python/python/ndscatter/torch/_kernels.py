@@ -115,9 +115,10 @@ def _scatter_src(
 
 
 def _overflows(value: Scalar, dtype: torch.dtype) -> bool:
-    """Return whether a finite number is too large for `dtype`.
+    """Return whether `value` is finite and too large for `dtype`.
 
-    `torch.full` would make it infinite. PyTorch's `scatter` raises an error.
+    `torch.full` would make such a value infinite. PyTorch's `scatter` raises an error for such a
+    value.
     """
     if not (dtype.is_floating_point or dtype.is_complex):
         return False
@@ -363,7 +364,8 @@ FUNCTIONS: dict[str, dict[str, Override]] = {
     "index_add": _variants("index_add", "", _index_add, _slices_added_gain, SMALLEST, _SOURCE),
     "index_copy": _variants("index_copy", "", _index_copy, _slices_copied_gain, SLICES, _SOURCE),
     "index_reduce": _variants("index_reduce", "", _index_reduce, _always, SLICES, _SOURCE),
-    # Indices or values are counted: one value may be broadcast to all indices.
+    # `SLICES` is compared with the numbers of elements of the indices and of the values. The larger
+    # number decides, because one value may be broadcast to all indices.
     "index_put": {"_index_put_impl_": Override(_put, SLICES, (2, 3))},
     "embedding_dense_backward": {
         "embedding_dense_backward": Override(_embedding, EMBEDDING, (1,), by_default=False)

@@ -38,7 +38,8 @@ pub(crate) type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DLTenso
 type ToObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut ffi::PyObject) -> c_int;
 
-/// The functions of an exchange table that this package calls.
+/// The functions that this package calls of a library's exchange table (the table of C functions
+/// that lend and take over tensors, DLPack 1.3).
 #[derive(Clone, Copy)]
 pub(super) struct Exchange {
     from_object: FromObject,

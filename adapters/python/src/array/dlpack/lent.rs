@@ -192,8 +192,8 @@ impl Lent {
 
 /// Refuses an array that is not in the memory of the CPU.
 ///
-/// The check runs before the request of the tensor, as a library may wait for the device, or raise
-/// a less precise error.
+/// This check of the device runs before the request of the array's tensor. Without the check, the
+/// request may make the array's library wait for the device, or raise a less precise error.
 fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;

@@ -58,12 +58,10 @@ impl Candidate {
         work: &Workload<'_>,
         parts: usize,
     ) -> Result<Self, Reason> {
-        use Schedule::{ByBatch, ByColumn, ByTuple, Serial};
-        let gathers = matches!(schedule, Serial | ByBatch | ByTuple | ByColumn);
-        if work.direction == Direction::Gather && !gathers {
+        let scheduler = of(schedule);
+        if work.direction == Direction::Gather && !scheduler.gathers() {
             return Err(Reason("gathers write each window once, in order"));
         }
-        let scheduler = of(schedule);
         let division = scheduler.divide(work, parts)?;
         Ok(Self {
             schedule,

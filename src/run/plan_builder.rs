@@ -200,8 +200,13 @@ impl Numbering<'_> {
             pieces[index].get_or_init(|| self.tuples.resolve(set, first + index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
-        // `run_chunks` has run every task, so no piece is missing.
-        for piece in pieces.into_iter().filter_map(OnceLock::into_inner) {
+        for piece in pieces {
+            // A piece without a result has unchecked indices. `run_chunks` has refused such a run.
+            let piece = piece.into_inner().ok_or(ScatterError::PoolFailed {
+                tasks: 1,
+                completed: 0,
+                surplus: 0,
+            })?;
             whole.join(&piece?);
         }
         Ok(whole)

@@ -107,8 +107,8 @@ impl<'k> HostPool<'k> {
 
     /// Counts the threads that run tasks at the same time.
     ///
-    /// Each task waits until as many threads as there are processors have started a task, or until
-    /// no further thread has started one for [`PATIENCE`].
+    /// Each task waits until one thread per processor has started a task. It stops waiting if no
+    /// further thread starts a task within [`PATIENCE`].
     fn probe(&self, processors: usize) -> usize {
         let seen = Mutex::new(Seen {
             threads: HashSet::new(),

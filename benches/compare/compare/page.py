@@ -224,9 +224,11 @@ def lead(results: Results) -> str:
     bottom = height - BOTTOM
     for mark in (0.5, 1, 2, 4, 8):
         x, dash = _x(mark), "" if mark == 1 else ' stroke-dasharray="2 3"'
-        parts.append(f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{bottom}" stroke="black" stroke-width="0.7"{dash}/>')
+        ends = f'x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{bottom}"'
+        parts.append(f'<line {ends} stroke="black" stroke-width="0.7"{dash}/>')
         parts.append(f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{mark:g}</text>')
-    parts.append(f'<text x="{LABELS}" y="{bottom + 29}">time of the best correct runtime / time of ndscatter, two threads</text>')
+    title = "time of the best correct runtime / time of ndscatter, two threads"
+    parts.append(f'<text x="{LABELS}" y="{bottom + 29}">{title}</text>')
     for line, name in enumerate(names):
         y = TOP + line * row
         middle = y + BAR * len(bars) / 2 + 4

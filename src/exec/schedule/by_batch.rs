@@ -6,6 +6,10 @@ use super::{Division, Reason, Scheduler, Workload};
 pub(super) struct ByBatch;
 
 impl Scheduler for ByBatch {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     /// Repetitions share no element.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.repetitions <= 1 {

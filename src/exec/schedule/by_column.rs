@@ -6,6 +6,10 @@ use super::{Division, Reason, Scheduler, Workload};
 pub(super) struct ByColumn;
 
 impl Scheduler for ByColumn {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     /// Columns share no element, whatever the destinations.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.columns <= 1 {

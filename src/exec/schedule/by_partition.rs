@@ -132,21 +132,23 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
     };
     let carries = carries_values(transfer);
     let mut scratch = None;
-    let partitions = match kept_partitions(&sorting, numbers, carries)? {
+    let partitions = match kept_partitions(&sorting, numbers, carries).map_err(Stop::unprepared)? {
         Some(partitions) => partitions,
-        None => scratch.insert(
-            sorting.sort(numbers, Scratch::take, |places| match carries {
+        None => {
+            let sorted = sorting.sort(numbers, Scratch::take, |places| match carries {
                 true => Scratch::take(sorting.words(places)).map(Carried::Values),
                 false => Scratch::take(places).map(Carried::Tuples),
-            })?,
-        ),
+            });
+            scratch.insert(sorted.map_err(Stop::unprepared)?)
+        }
     };
     let mut moved = None;
     let values = match &partitions.carried {
         Carried::Values(values) => Some(values),
         Carried::Targets(places) => {
             let count = partitions.numbers.len();
-            Some(&*moved.insert(sorting.move_values_to(places, count)?))
+            let values = sorting.move_values_to(places, count);
+            Some(&*moved.insert(values.map_err(Stop::unprepared)?))
         }
         Carried::Tuples(_) => None,
     };

@@ -7,6 +7,10 @@ use super::{Direction, Divided, Division, Preparation, Reason, Scheduler, Step, 
 pub(super) struct ByTuple;
 
 impl Scheduler for ByTuple {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     /// Cuts the list where its parts share no destination. A scatter with enough strands is cut
     /// between strands. A scatter in ascending order is cut between destinations. Any other scatter
     /// is cut anywhere, and requires distinct destinations. A gather writes one window per tuple,
@@ -39,7 +43,9 @@ impl Scheduler for ByTuple {
 
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         if needs_distinct(divided.work, divided.division)
-            && divided.transfer.plan().first_duplicate()?.is_some()
+            && (divided.transfer.plan().first_duplicate())
+                .map_err(Stop::unprepared)?
+                .is_some()
         {
             return Err(Stop::Duplicates);
         }

@@ -49,7 +49,7 @@ impl Scheduler for Grouped {
     #[expect(unsafe_code, reason = "every piece is a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let transfer = divided.transfer;
-        let sorted = transfer.plan().groups()?;
+        let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
         if let Some(pass) = transfer.pass() {
             return each_part(divided, sorted, |tile, positions, window| {
                 // `Transfer::by_groups` numbers the elements of a window from 0 on.
@@ -66,7 +66,7 @@ impl Scheduler for Grouped {
         };
         let (plan, step) = (transfer.plan(), transfer.source_step());
         let source = |position| transfer.window_at(0, position, (0, 0)).1;
-        let offsets = sources::offsets(plan, sorted, step, source)?;
+        let offsets = sources::offsets(plan, sorted, step, source).map_err(Stop::unprepared)?;
         divided.copy_before()?;
         let groups = Groups {
             transfer,

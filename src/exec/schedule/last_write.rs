@@ -52,7 +52,7 @@ impl Scheduler for LastWrite {
     #[expect(unsafe_code, reason = "every piece is a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work, division) = (divided.transfer, divided.work, divided.division);
-        let last_writes = transfer.plan().last_writes()?;
+        let last_writes = transfer.plan().last_writes().map_err(Stop::unprepared)?;
         let written = match transfer.data_geometry() {
             Some(_) => work.copied_bytes,
             None => last_writes

@@ -54,7 +54,8 @@ impl Scheduler for PrivateCopies {
         let parts = divided.division.tasks();
         let windows = usize::try_from(work.slices).unwrap_or(usize::MAX);
         let shape = (windows, work.window_elements);
-        let mut copies = Copies::take(private, transfer.kernels(), shape, parts)?;
+        let copies = Copies::take(private, transfer.kernels(), shape, parts);
+        let mut copies = copies.map_err(Stop::unprepared)?;
         divided.copy_before()?;
         let whole = transfer.whole(None);
         for repetition in 0..work.repetitions {

@@ -12,6 +12,11 @@ use crate::error::ScatterError;
 /// A way to divide transfers into tasks. Every schedule gives the bits of the sequential reference
 /// loop.
 pub(super) trait Scheduler: Sync {
+    /// Whether the schedule divides gathers too.
+    fn gathers(&self) -> bool {
+        false
+    }
+
     /// Returns how this schedule divides a transfer among `parts` workers. Otherwise returns the
     /// reason why this schedule cannot run the transfer, or would not give the bits of the
     /// sequential reference loop. Reads only the sample of the list of tuples, no other tuple.
@@ -107,14 +112,21 @@ pub(in super::super) enum Stop {
     Failed(ScatterError),
 }
 
-impl From<ScatterError> for Stop {
-    /// A schedule allocates all of its memory before its first write. Later steps run tasks
-    /// only, and a failed run of tasks is `PoolFailed`. So `OutOfMemory` means that nothing is
-    /// written.
-    fn from(error: ScatterError) -> Self {
+impl Stop {
+    /// Converts an error before the first write of a schedule. After a failed allocation, the next
+    /// schedule is tried.
+    pub(super) fn unprepared(error: ScatterError) -> Self {
         match error {
             ScatterError::OutOfMemory { .. } => Self::OutOfMemory(error),
             error => Self::Failed(error),
         }
+    }
+}
+
+impl From<ScatterError> for Stop {
+    /// Converts an error that may come after the first write. No other schedule is tried, because
+    /// it would apply updates twice.
+    fn from(error: ScatterError) -> Self {
+        Self::Failed(error)
     }
 }

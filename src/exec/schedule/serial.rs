@@ -6,6 +6,10 @@ use super::{Division, Reason, Scheduler, Workload};
 pub(super) struct Serial;
 
 impl Scheduler for Serial {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     /// The serial schedule applies to every transfer.
     fn divide(&self, _: &Workload<'_>, _: usize) -> Result<Division, Reason> {
         Ok(Division::Whole)

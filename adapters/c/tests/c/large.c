@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 
-/* The calls are large enough for every division of work (docs/performance.md) and
- * small enough for valgrind. A gather has four times as many tuples as a scatter: a
- * gather writes one element per tuple, and a scatter also copies all of data. */
+/* The calls are large enough for every division of work
+ * (docs/notes/2026-11-22-thresholds.md) and small enough for valgrind. A gather writes
+ * one element per tuple. A scatter also copies all of data, so it has a quarter of the
+ * tuples of a gather. */
 enum { DESTINATIONS = 3 << 20, SCATTERED = 160 << 10, GATHERED = 640 << 10 };
 
 /* Returns values whose sums round, so the order of additions changes the bits. */

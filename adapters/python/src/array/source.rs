@@ -47,7 +47,7 @@ impl<'py> Source<'py> {
         if let Some(source) = Self::of_numpy(object) {
             return Ok(Some(source));
         }
-        // The lookup of a missing attribute costs as much as a small call.
+        // The lookup of a missing attribute has the cost of a small call.
         let is_value = is_exactly::<PyList>(object)
             || is_exactly::<PyInt>(object)
             || is_exactly::<PyFloat>(object)

@@ -167,8 +167,8 @@ pub enum ScatterError {
         alignment: usize,
     },
 
-    /// `indices` of [`Scatter::nd`](crate::Scatter::nd) or [`Gather::nd`](crate::Gather::nd)
-    /// has rank 0. Its last dimension must hold the coordinates of a tuple.
+    /// `indices` of [`Scatter::nd`](crate::Scatter::nd) or [`Gather::nd`](crate::Gather::nd) has
+    /// rank 0. The last dimension of `indices` must hold the coordinates of a tuple.
     #[error("`indices` must have rank 1 or more; its last dimension holds the coordinates")]
     IndicesRank,
 
@@ -351,12 +351,13 @@ pub enum ScatterError {
         actual: DType,
     },
 
-    /// A tensor has another element type than the other tensors.
+    /// One tensor of the call (`tensor`) has another element type than the other tensors of the
+    /// call.
     #[error("`{tensor}` is {actual} but the others are {expected}; all must have one type")]
     DTypeMismatch {
-        /// Name of the tensor.
+        /// Name of the tensor with the other element type.
         tensor: &'static str,
-        /// The element type of the other tensors.
+        /// The element type that all tensors of the call except `tensor` have.
         expected: DType,
         /// The element type of the named tensor.
         actual: DType,
@@ -483,14 +484,14 @@ pub enum ScatterError {
         tasks: usize,
         /// Tasks that were completed. Each one ran once, whatever the pool did.
         completed: usize,
-        /// Calls beyond one for each task: repeated calls, and calls with the number of no
-        /// task. Such calls had no effect.
+        /// Calls beyond one for each task: repeated calls, and calls with the number of no task.
+        /// These additional calls had no effect.
         surplus: usize,
     },
 }
 
 /// The positions at which an update of a cache may begin: length of the update, length of the
-/// cache, mode. It is formatted without an allocation.
+/// cache, mode. The positions are formatted without an allocation.
 struct Positions<'a>(&'a usize, &'a usize, &'a CacheMode);
 
 impl fmt::Display for Positions<'_> {

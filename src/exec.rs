@@ -1,8 +1,8 @@
 //! The executor. The executor chooses a schedule for a transfer, and divides the work into tasks
 //! that share no written element. Each task passes its windows to the kernels.
 //!
-//! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
-//! Knows nothing of operators, index types or element types.
+//! This module knows plans, tasks, pools, scratch memory and functions of the kernel table. This
+//! module knows nothing of operators, index types or element types.
 
 mod access;
 mod choice;
@@ -55,7 +55,9 @@ pub(crate) fn run(
     run_workload(transfer, work, workers, selection)
 }
 
-/// Runs a transfer by the first candidate that can run it.
+/// Runs a transfer. [`choice::choose`] lists the candidates (schedules, each with a division of the
+/// work), best first. The first candidate that succeeds completes the transfer. The next candidate
+/// runs if a candidate finds duplicates that it does not allow, or if an allocation fails.
 fn run_workload(
     mut transfer: Transfer<'_>,
     mut work: Workload<'_>,
@@ -87,8 +89,9 @@ fn run_workload(
             Ok(()) => return Ok(()),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
-                // The pool may allocate memory for its tasks. The process aborts if that allocation
-                // fails, so later candidates run on the calling thread.
+                // The pool may allocate memory for its tasks, and the process aborts if the
+                // allocation fails. The candidates after this one therefore run on the calling
+                // thread, without the pool.
                 undivided.workers = Workers::new(&CallingThread, None);
                 failed = error;
             }
@@ -121,15 +124,16 @@ pub(crate) struct Outlook {
     /// All other schedules, each with the reason why it is not taken.
     pub(crate) others: SmallVec<[(Schedule, Reason); Schedule::ALL.len()]>,
     /// Maximum bytes of memory that the execution needs in addition to the tensors and a new plan.
-    /// This includes what the first execution of a kept plan computes and stores in the plan.
+    /// The maximum includes the data that the first execution of a kept plan computes and stores in
+    /// the plan.
     pub(crate) scratch_bytes: usize,
 }
 
 impl Outlook {
-    /// Predicts an execution of `work`. `distinct` says whether all destinations are distinct.
-    /// `distinct` is `None` if there was no memory to detect duplicates.
+    /// Predicts how `work` will run. `distinct`: whether all destinations are distinct; `None` if
+    /// there was no memory to detect duplicates.
     ///
-    /// Returns `None` if no candidate can run.
+    /// Returns `None` if no candidate (schedule with a division of the work) can run.
     pub(crate) fn new(
         work: &Workload<'_>,
         workers: &Workers<'_>,

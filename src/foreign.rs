@@ -1,8 +1,8 @@
 //! Loads of integers from memory that other threads or processes may write at the same time. Hosts
 //! must not write to this memory during a call, but some hosts do.
 //!
-//! The module knows the addresses and the sizes of the integers. It does not know what the loaded
-//! values mean.
+//! This module knows the addresses and the sizes of the integers. This module does not know what
+//! the loaded values mean.
 //!
 //! On x86-64 each load is an instruction of inline assembly. A write at the same time is then no
 //! data race by the rules of the language: the assembly block stands for one relaxed atomic load
@@ -51,8 +51,8 @@ mod loads {
     /// time.
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
-        // SAFETY: the caller vouches for the integer. The instruction loads exactly the integer's
-        // bytes.
+        // SAFETY: the caller guarantees that the integer can be read. The instruction loads exactly
+        // the integer's bytes.
         unsafe {
             match size_of::<T>() {
                 1 => load!("movzx {value:e}, byte ptr [{ptr} + {at}]", reg, ptr, AT),
@@ -70,23 +70,24 @@ mod loads {
     /// The caller guarantees what [`load_at`] requires.
     #[inline(always)]
     pub(crate) unsafe fn load<T: Copy>(ptr: *const T) -> T {
-        // SAFETY: the caller vouches for the integer. Its bytes are the first bytes of the loaded
-        // value, because x86-64 is little-endian.
+        // SAFETY: the caller guarantees that the integer can be read. The bytes of the integer are
+        // the first bytes of the loaded value, because x86-64 is little-endian.
         unsafe { transmute_copy(&load_at::<T, 0>(ptr)) }
     }
 
-    /// Copies contiguous integers. Each is loaded once.
+    /// Copies contiguous integers. Each integer is loaded once.
     ///
     /// # Safety
     ///
     /// The caller guarantees what [`load_at`] requires, for `run.len()` integers.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
-        // SAFETY: the caller vouches for the integers, and `run` has room for them.
+        // SAFETY: the caller guarantees that `run.len()` integers can be read, and `run` has room
+        // for them.
         unsafe { copy_bytes(ptr.cast(), run.as_mut_ptr().cast(), size_of_val(run)) };
     }
 
-    /// Copies integers at a stride of `step` integers. Each is loaded once.
+    /// Copies integers at a stride of `step` integers. Each integer is loaded once.
     ///
     /// The function has a separate loop for each of the most frequent strides, those of pairs and
     /// triples of coordinates. The instructions of these loops contain the stride. Without these
@@ -110,7 +111,8 @@ mod loads {
                 })
             };
         }
-        // SAFETY: the caller vouches for the integers. Each is loaded once.
+        // SAFETY: the caller guarantees that `run.len()` integers at the stride `step` can be read.
+        // Each integer is loaded once.
         unsafe {
             match step {
                 2 => apart!(2),
@@ -143,7 +145,7 @@ mod loads {
             ptr = ptr.wrapping_offset(4 * step);
         }
         for value in fours.into_remainder() {
-            // SAFETY: the caller vouches for the integer.
+            // SAFETY: the caller guarantees that the integer can be read.
             *value = unsafe { load(ptr) };
             ptr = ptr.wrapping_offset(step);
         }
@@ -176,7 +178,8 @@ mod loads {
         }
         if rest >= PIECE && is_x86_feature_detected!("avx") {
             rest %= PIECE;
-            // SAFETY: the processor has AVX. The caller vouches for `len` bytes on both sides.
+            // SAFETY: the processor has AVX. The caller guarantees that `len` bytes can be read
+            // from `from` on and written from `to` on.
             unsafe { copy_pieces(from, to, len / PIECE) };
             (from, to) = (from.wrapping_add(len - rest), to.wrapping_add(len - rest));
         }
@@ -222,7 +225,8 @@ mod loads {
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
         let ptr = ptr.wrapping_add(AT);
-        // SAFETY: the caller vouches for the integer. The type that is read has the integer's size.
+        // SAFETY: the caller guarantees that the integer can be read. The type that is read has the
+        // integer's size.
         unsafe {
             match size_of::<T>() {
                 1 => ptr.cast::<u8>().read_volatile().into(),
@@ -240,33 +244,33 @@ mod loads {
     /// The integer can be read.
     #[inline(always)]
     pub(crate) unsafe fn load<T: Copy>(ptr: *const T) -> T {
-        // SAFETY: the caller vouches for the integer.
+        // SAFETY: the caller guarantees that the integer can be read.
         unsafe { ptr.read_volatile() }
     }
 
-    /// Copies contiguous integers. Each is loaded once.
+    /// Copies contiguous integers. Each integer is loaded once.
     ///
     /// # Safety
     ///
     /// `run.len()` integers can be read.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
-        // SAFETY: the caller vouches for the integers. `run` is an exclusive borrow, so the two do
-        // not overlap.
+        // SAFETY: the caller guarantees that `run.len()` integers can be read. `run` is an
+        // exclusive borrow, so the integers and `run` do not overlap.
         unsafe { ptr.copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
-        // For the compiler the memory may change here. It therefore cannot read the memory again
-        // for a value that was checked in the copy.
+        // For the compiler the memory may change here. The compiler therefore cannot read the
+        // memory again for a value that was checked in the copy.
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Copies integers at a stride of `step` integers. Each is loaded once.
+    /// Copies integers at a stride of `step` integers. Each integer is loaded once.
     ///
     /// # Safety
     ///
     /// The caller guarantees what [`copy`] requires.
     pub(crate) unsafe fn copy_strided<T: Copy>(mut ptr: *const T, step: isize, run: &mut [T]) {
         for value in run {
-            // SAFETY: the caller vouches for the integer.
+            // SAFETY: the caller guarantees that the integer can be read.
             *value = unsafe { load(ptr) };
             ptr = ptr.wrapping_offset(step);
         }

@@ -312,20 +312,21 @@ pub(crate) struct GradientGroup {
     pub(crate) end: usize,
 }
 
-/// The values that have a share of the gradient of their destination, and the factors of these
-/// shares.
+/// The values of a destination (the existing value and the updates) that get a share of the
+/// gradient of the output, and the factors of these shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
-    /// Whether the existing value has a share.
+    /// Whether the existing value gets a share of the gradient.
     pub(crate) include_self: bool,
-    /// Whether only the last update has a share, and no earlier one.
+    /// Whether only the last update of a destination gets a share of the gradient.
     pub(crate) last_only: bool,
-    /// Whether the gradient is divided equally among the values. Otherwise each value gets the
-    /// whole gradient.
+    /// Whether the gradient is divided equally among all values of a destination (mean). Otherwise,
+    /// except for minima and maxima, each value that gets a share gets the whole gradient.
     pub(crate) divides: bool,
-    /// Whether the smallest values have a share, instead of the largest.
+    /// Whether the smallest values of a destination get the gradient (minimum). Otherwise the
+    /// largest values get the gradient (maximum). Ties share the gradient equally.
     pub(crate) smallest: bool,
-    /// Factor that the gradient of data is multiplied by at the end. For products, minima and
+    /// Factor by which the gradient of data is multiplied at the end. For products, minima and
     /// maxima, also the factor of the gradients of updates.
     pub(crate) factor: f64,
     /// Factor of the gradients of updates, for all other reductions.
@@ -377,9 +378,9 @@ impl Operation {
 /// Functions that copy with streaming (non-temporal) stores. The functions copy only contiguous
 /// runs (`Steps::UNIT`).
 ///
-/// The stores are visible to every reader after the function returns. They are not ordered with one
-/// another. So the contract has one more condition than [`RunsFn`]: no two jobs of a list share a
-/// `dst` element.
+/// The stores are visible to every reader after the function returns. The stores are not ordered
+/// with one another. So the contract has one more condition than [`RunsFn`]: no two jobs of a list
+/// share a `dst` element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     pub(crate) plain: RunsFn,

@@ -1,8 +1,8 @@
 //! Names of the values of an option: the text that `Display` prints, and the texts that `FromStr`
 //! reads.
 //!
-//! This module knows texts. It does not know what a value means. The table of names of an option
-//! follows the declaration of the option.
+//! This module knows texts. This module does not know what a value means. In the source, the table
+//! of the names of an option (`named!`) stands below the declaration of the option.
 
 /// The error for a text that is not the name of any value of an option.
 ///

@@ -61,14 +61,15 @@ pub(crate) struct IndexPlan {
     is_whole: bool,
     /// Number of positions in `indices` that one tuple stands for.
     indices_each: usize,
-    /// Number of tuples that were not skipped, as the caller counts tuples.
+    /// Number of tuples that were not skipped, counted as by [`IndexPlan::applied`].
     applied: usize,
-    /// Number of skipped tuples, as the caller counts tuples.
+    /// Number of skipped tuples, counted as by [`IndexPlan::applied`].
     skipped: usize,
     /// Destinations of all applied tuples. Where windows or repetitions are empty: destinations of
     /// a range of tuples that contains the first duplicate, if there is one.
     destinations: Destinations,
-    /// First tuple of that range. 0 where windows have elements.
+    /// First tuple of the range of `destinations`, if windows or repetitions are empty. Otherwise
+    /// 0.
     first: usize,
     /// Position of the tuple of each destination in the list of tuples. `None` if no tuple was
     /// skipped.
@@ -154,8 +155,8 @@ impl IndexPlan {
         &self.strides
     }
 
-    /// Sets the counts of a plan whose repetitions or windows are empty. Its destinations belong to
-    /// the tuples from number `first` on.
+    /// Sets the counts of a plan whose repetitions or windows are empty. The destinations of this
+    /// plan belong to the tuples from position `first` of the list on.
     pub(crate) fn with_counts(self, applied: usize, skipped: usize, first: usize) -> Self {
         Self {
             applied,
@@ -165,12 +166,13 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the number of tuples that were not skipped, as the caller counts tuples.
+    /// Returns the number of tuples that were not skipped. In a cache, the row of a position counts
+    /// as one tuple for all heads (see [`Form::tuples_each`]).
     pub(crate) fn applied(&self) -> usize {
         self.applied
     }
 
-    /// Returns the number of skipped tuples, as the caller counts tuples.
+    /// Returns the number of skipped tuples, counted as by [`Self::applied`].
     pub(crate) fn skipped(&self) -> usize {
         self.skipped
     }
@@ -260,7 +262,8 @@ impl IndexPlan {
         &self.destinations
     }
 
-    /// Whether no tuple was skipped. Then the n-th destination belongs to the n-th tuple.
+    /// Whether no tuple was skipped. If no tuple was skipped, the n-th destination belongs to the
+    /// n-th tuple.
     pub(crate) fn skips_none(&self) -> bool {
         self.positions.is_none()
     }

@@ -1,7 +1,7 @@
 //! Options of an operator: how an update is combined with the existing value, and the rules for
 //! duplicates, indices out of bounds, accumulation, gradients and caches.
 //!
-//! This module knows names and values. It does not know how a rule is carried out.
+//! This module knows names and values. This module does not know how a rule is carried out.
 
 use crate::names::named;
 
@@ -18,8 +18,8 @@ use crate::names::named;
 /// | `bool` | all except `Mean`: `Add` and `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND |
 /// | unknown types ([`DType::is_opaque`](crate::DType::is_opaque)), [`Cloned`](crate::Cloned) | only `None` |
 ///
-/// Other pairs are refused with [`ScatterError::UnsupportedReduction`] or
-/// [`ScatterError::ReductionOfClones`].
+/// A reduction of elements that the table does not list is refused with
+/// [`ScatterError::UnsupportedReduction`] or [`ScatterError::ReductionOfClones`].
 ///
 /// [`as_str`](Self::as_str) is the name in ONNX, where ONNX has the reduction. `from_str` also
 /// reads the names of OpenVINO (`sum`, `prod`), torch (`amax`, `multiply`) and JAX (`update`),
@@ -52,7 +52,8 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// Whether gradients depend on the combined values.
+    /// Whether the gradients of this reduction depend on the values that it combines: the existing
+    /// values and the updates.
     pub(crate) fn depends_on_values(self) -> bool {
         matches!(self, Self::Mul | Self::Min | Self::Max)
     }
@@ -108,7 +109,8 @@ named! { Accumulate, "kind of accumulation":
 /// Which updates of one destination have a gradient when updates replace the existing value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NoneGradient {
-    /// The last update, which is the value of the destination. This is the exact gradient.
+    /// The last update, which is the value of the destination. With this rule, the gradient is
+    /// exact.
     #[default]
     LastWrite,
     /// Every update, each with the gradient of its destination, as torch documents it.

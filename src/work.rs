@@ -3,18 +3,18 @@
 //!
 //! Outside of tests nothing is recorded.
 
-/// A kind of work.
+/// A kind of work that [`note`] records in tests. This module does none of this work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Reading, checking and numbering the tuples.
+    /// The call read and checked indices, and computed the destination numbers of tuples.
     Resolving,
-    /// Detecting duplicates.
+    /// The call detected duplicates.
     Looking,
-    /// Sorting tuples by destination.
+    /// The call sorted tuples by destination.
     Sorting,
-    /// Sorting tuples into ranges of destinations.
+    /// The call sorted tuples into ranges of destinations.
     Partitioning,
-    /// Writing windows by streaming stores.
+    /// The call wrote windows by streaming stores.
     Streaming,
 }
 

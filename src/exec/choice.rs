@@ -515,7 +515,8 @@ mod tests {
         }
     }
 
-    /// A chosen serial schedule equals a forced serial schedule.
+    /// The list of candidates is equal whether the cost model chooses the serial schedule (one
+    /// worker) or the caller forces the serial schedule (eight workers).
     #[test]
     fn there_is_one_serial_schedule() {
         let all_over = &spread();

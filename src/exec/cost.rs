@@ -4,8 +4,8 @@
 //! the preparation. The cost depends on the balance of the work among workers. A note describes the
 //! model (`docs/notes/2026-11-23-costs.md`).
 //!
-//! Knows plain numbers. Knows nothing of tensors, plans or threads. A wrong cost cannot change a
-//! result, because all schedules give the same bits.
+//! This module knows plain numbers. This module knows nothing of tensors, plans or threads. A wrong
+//! cost cannot change a result, because all schedules give the same bits.
 
 use super::sample::{Neighbours, PAGE_BYTES};
 use super::schedule::{partition_shift, partitions};
@@ -116,7 +116,8 @@ impl<'a, 'w> Load<'a, 'w> {
     }
 }
 
-/// Returns the bytes of the cache lines that one window touches.
+/// Estimates the bytes that writing one window moves: the bytes of the window, but at least one
+/// cache line. Larger windows are not rounded up to whole cache lines.
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 fn written_bytes(work: &Workload<'_>) -> f64 {
     work.window_bytes().max(LINE_BYTES) as f64

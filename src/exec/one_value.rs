@@ -3,7 +3,7 @@
 //! A small block of copies of the value replaces the tensor of updates. Kernels read the copies as
 //! ordinary updates, so no kernel needs a variant for updates of one value.
 //!
-//! The module knows the bytes of a value. It does not know where kernels write the value.
+//! This module knows the bytes of a value. This module does not know where kernels write the value.
 
 #![expect(unsafe_code, reason = "reads the value at its address")]
 
@@ -32,7 +32,7 @@ impl OneValue {
     pub(crate) unsafe fn new(value: *const u8, size: usize, wanted: usize) -> Self {
         let mut copies = [0_u64; WORDS];
         let len = (size_of_val(&copies) / size.max(1)).min(wanted);
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: the caller guarantees all conditions of the called function.
         unsafe { fill(&mut copies, len * size, value, size) };
         Self { copies, len }
     }
@@ -56,7 +56,7 @@ impl OneValue {
         numbers: &[O],
         spread: Spread,
     ) {
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: the caller guarantees all conditions of the called function.
         unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
     }
 
@@ -74,7 +74,8 @@ impl OneValue {
     ) {
         for numbers in numbers.chunks(self.len.max(1)) {
             debug_assert!(numbers.len() <= self.len, "more numbers than copies");
-            // SAFETY: the block has at least one copy per number. The caller vouches for the rest.
+            // SAFETY: the block has at least one copy per number. The caller guarantees all other
+            // conditions of the kernel.
             unsafe { kernel(dst, self.copies.as_ptr().cast(), numbers, spread) };
         }
     }
@@ -85,8 +86,8 @@ impl OneValue {
 pub(crate) struct OneRun(Vec<u64>);
 
 impl OneRun {
-    /// Maximum bytes of the copies. For longer runs no copies are made: the transfer reads the one
-    /// element at stride 0.
+    /// Maximum bytes of the copies. If the innermost run of a window is longer, no copies are made.
+    /// The transfer then reads the single element of the updates at stride 0.
     const BYTES: usize = 64 * 1024;
 
     /// Makes `len` copies of an element. Returns `None` if the copies have more than
@@ -101,7 +102,7 @@ impl OneRun {
             .filter(|&bytes| bytes <= Self::BYTES)?;
         // Words of 8 bytes suffice: elements of 16 bytes have an alignment of at most 8.
         let mut copies = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: the caller guarantees all conditions of the called function.
         unsafe { fill(&mut copies, bytes, value, size) };
         Some(Self(copies))
     }
@@ -126,8 +127,8 @@ impl OneRun {
 unsafe fn fill(words: &mut [u64], bytes: usize, value: *const u8, size: usize) {
     let bytes = &mut bytemuck::cast_slice_mut(words)[..bytes];
     let mut done = size.min(bytes.len());
-    // SAFETY: the caller vouches for the element. `bytes` is an exclusive borrow, so the two do not
-    // overlap.
+    // SAFETY: the caller guarantees that the element at `value` is initialised and has `size`
+    // bytes. `bytes` is an exclusive borrow, so the element and `bytes` do not overlap.
     unsafe { value.copy_to_nonoverlapping(bytes.as_mut_ptr(), done) };
     while done < bytes.len() {
         let more = done.min(bytes.len() - done);

@@ -1,7 +1,7 @@
 //! Collects the jobs of a task and passes them to a kernel in lists.
 //!
-//! A job is one run of elements to move or reduce. The module knows the form of a window and the
-//! offsets of the pushed windows. It does not know how tuples become offsets.
+//! A job is one run of elements to move or reduce. This module knows the form of a window and the
+//! offsets of the pushed windows. This module does not know how tuples become offsets.
 
 use smallvec::SmallVec;
 
@@ -29,7 +29,8 @@ pub(super) struct Sink<'a> {
     size: usize,
     window: &'a Span,
     steps: Steps,
-    /// Maximum number of jobs in the list. It is at most [`JOBS`], so the list never allocates.
+    /// Maximum number of jobs in the list. This number is at most [`JOBS`], so the list never
+    /// allocates.
     limit: usize,
     jobs: SmallVec<[Job; JOBS]>,
 }
@@ -79,15 +80,15 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a window. `dst` and `src` are the offsets of its first element in the output and in the
-    /// tensor that is read.
+    /// Appends a window to the list of jobs. `dst` and `src` are the offsets of the first element
+    /// of the window in the output and in the tensor that is read.
     #[inline]
     pub(super) fn push(&mut self, dst: isize, src: isize) {
         self.push_run(dst, src, self.window.run().size);
     }
 
-    /// Adds windows. Each item has the offsets of a window's first element in the output and in the
-    /// tensor that is read.
+    /// Appends windows to the list of jobs. Each item has the offsets of a window's first element
+    /// in the output and in the tensor that is read.
     #[inline]
     pub(super) fn push_all(&mut self, windows: impl Iterator<Item = (isize, isize)>) {
         let len = self.window.run().size;
@@ -102,7 +103,9 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a window whose runs have `len` elements.
+    /// Appends a window to the list of jobs. Each run (innermost, evenly strided loop) of the
+    /// window has `len` elements. `dst` and `src` are the offsets of the first element of the
+    /// window in the output and in the tensor that is read.
     #[inline]
     pub(super) fn push_run(&mut self, dst: isize, src: isize, len: usize) {
         if self.jobs.len() == self.limit {
@@ -111,8 +114,9 @@ impl<'a> Sink<'a> {
         self.jobs.push(Job { dst, src, len });
     }
 
-    /// Adds a window that is one contiguous run. If the window begins at the end of the previous
-    /// window in the destination and in the source, the window extends the previous job.
+    /// Appends a window that is one contiguous run to the list of jobs. If the window begins at the
+    /// end of the previous window in the destination and in the source, the window extends the
+    /// previous job.
     #[inline]
     pub(super) fn push_joined(&mut self, dst: isize, src: isize) {
         let len = self.window.run().size;
@@ -139,7 +143,8 @@ impl<'a> Sink<'a> {
             let dst = self.dst.wrapping_offset(bytes(self.window.dst + dst));
             let src = self.src.wrapping_offset(bytes(self.window.src + src));
             #[expect(unsafe_code, reason = "the only call of a kernel for runs")]
-            // SAFETY: the caller of `new` vouches for every window that is pushed.
+            // SAFETY: the caller of `new` guarantees the conditions of the kernel for every window
+            // that is pushed.
             unsafe {
                 match self.kernel {
                     Runs::Plain(kernel) => kernel(dst, src, &self.jobs, self.steps),

@@ -58,7 +58,8 @@ pub(super) const STREAMED_RUN_BYTES: usize = 1024;
 /// by streaming stores. The memory is for a bitmap, or for a sort of 32768 tuples.
 pub(super) const STREAMED_DETECTION_BYTES: usize = 512 * 1024;
 
-/// Bytes of the output that one partition covers: half of a common second-level cache.
+/// Bytes of the output that one partition covers: half of a second-level cache of 1 MiB, a typical
+/// size.
 pub(super) const PARTITION_BYTES: u64 = 512 * 1024;
 
 /// Bytes of updates above which partitions are enlarged, so that workers read updates in the order
@@ -76,7 +77,7 @@ pub(super) const READ_THROUGH_BYTES: usize = 256;
 pub(super) const UPDATES_OF_REGION: u64 = 4;
 
 /// Maximum bytes of a worker's private copy of all windows. For windows of single elements
-/// (`PRIVATE_BYTES`), the maximum is half of a common second-level cache. For rows
-/// (`PRIVATE_ROW_BYTES`), the maximum is the whole cache.
+/// (`PRIVATE_BYTES`), the maximum is half of a second-level cache of 1 MiB, a typical size. For
+/// rows (`PRIVATE_ROW_BYTES`), the maximum is the whole cache.
 pub(super) const PRIVATE_BYTES: u64 = 512 * 1024;
 pub(super) const PRIVATE_ROW_BYTES: u64 = 1024 * 1024;

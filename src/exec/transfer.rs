@@ -3,8 +3,8 @@
 //! the data of a gather). The listed tensor has one window per tuple, in the order of the tuples
 //! (the updates of a scatter, the output of a gather).
 //!
-//! The module knows the positions of both tensors and of each tuple's windows. It does not know
-//! which schedule divides the transfer.
+//! This module knows the positions of both tensors and of each tuple's windows. This module does
+//! not know which schedule divides the transfer.
 
 mod copy;
 mod tiles;
@@ -29,12 +29,14 @@ static ZERO: [u8; 16] = [0; 16];
 
 /// A pass over groups of tuples that is not a scatter.
 pub(crate) trait GroupPass: Debug + Sync {
-    /// Processes the groups at these positions of the plan's sorted tuples.
+    /// Processes groups in some columns of their windows and in some repetitions. `positions`:
+    /// range of the plan's sorted tuples that has the tuples of the groups. `columns`: range of
+    /// positions in a window. `repetitions`: range of repetitions.
     ///
     /// # Safety
     ///
-    /// In these repetitions, nothing else reads or writes these columns of the windows of these
-    /// groups and of their tuples.
+    /// In the repetitions of `repetitions`, nothing else reads or writes the elements of `columns`
+    /// in the windows of the groups' destinations and in the windows of the groups' tuples.
     #[expect(unsafe_code, reason = "the caller ensures exclusive access")]
     unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
 }

@@ -1,7 +1,8 @@
-//! Prepares the pass that computes gradients group by group.
+//! Prepares the pass that computes the gradients of a scatter group by group. A group has all
+//! tuples of one destination.
 //!
-//! This module knows which tensors of a gradient take part in this pass, and where their windows
-//! are stored.
+//! This module knows which tensors of a gradient this pass reads and writes, and where the windows
+//! of these tensors are stored.
 
 use super::passes::Pass;
 use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
@@ -16,7 +17,8 @@ use crate::reduction::Reduction;
 use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
-    /// Locates the tensors of the pass. A gradient is `None` if another pass writes this gradient.
+    /// Returns the address and the window offsets of each tensor that the pass over groups reads or
+    /// writes. A gradient is `None` if another pass writes this gradient.
     pub(super) fn locate(
         &self,
         by_groups: ByGroups,
@@ -49,7 +51,7 @@ impl Backward<'_> {
         })
     }
 
-    /// Returns the kernel of the pass and its parameters.
+    /// Returns the kernel of the pass over groups and the parameters of the kernel.
     pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
         let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
@@ -68,7 +70,8 @@ impl Backward<'_> {
         })
     }
 
-    /// Locates the data that the forward pass saved: all of data, or the overwritten windows.
+    /// Returns the address and the window offsets of the data that the forward pass saved: all of
+    /// data, or the overwritten windows.
     fn locate_saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
         let base = saved.tensor.as_bytes().as_ptr().cast_mut();
         match &saved.windows {
@@ -77,8 +80,8 @@ impl Backward<'_> {
         }
     }
 
-    /// Locates the windows of destinations in a tensor. `base`: address of its element
-    /// `[0, 0, ...]`.
+    /// Returns the address of a tensor and the offsets of its windows by destination number.
+    /// `base`: address of element `[0, 0, ...]` of the tensor.
     fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<TensorAt, ScatterError> {
         match self.forward.plan.numbered(&layout.all_strides()?)? {
             Some(place) => Ok(TensorAt::numbered(base, place)),
@@ -86,7 +89,8 @@ impl Backward<'_> {
         }
     }
 
-    /// Locates the windows of tuples in a tensor. `base`: address of its element `[0, 0, ...]`.
+    /// Returns the address of a tensor and the offsets of its windows by tuple. `base`: address of
+    /// element `[0, 0, ...]` of the tensor.
     fn listed(
         &self,
         base: *mut u8,
@@ -97,7 +101,7 @@ impl Backward<'_> {
         TensorAt::listed(base, place, self.forward.plan, sorted)
     }
 
-    /// Makes the pass ready to run.
+    /// Makes the pass over groups ready to run.
     pub(super) fn over_groups<'p>(
         &'p self,
         pass: &'p GradientPass<'p>,

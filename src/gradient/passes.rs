@@ -1,7 +1,7 @@
-//! The passes of a gradient. A pass is prepared, with all its memory, before the first pass of the
-//! gradient runs.
+//! The passes of a gradient. A pass is one traversal of the tensors: a transfer or a copy. A pass
+//! is prepared, with all its memory, before the first pass of the gradient runs.
 //!
-//! This module knows transfers and copies. It does not know which passes a gradient needs.
+//! This module knows transfers and copies. This module does not know which passes a gradient needs.
 
 #![expect(unsafe_code, reason = "passes the checked memory of views to a copy")]
 
@@ -33,7 +33,9 @@ impl Pass<'_> {
             Self::Transfer(prepared) => {
                 prepared.run_by(|transfer| run_pass(transfer, call.workers(), execution.schedule))
             }
-            // SAFETY: `copy_all` has made the pass, and its caller guaranteed the tensors.
+            // SAFETY: the function `copy_all` of this module has made this `Pass::Copy`. The caller
+            // of that function guaranteed the shapes, the element types and the validity of `data`
+            // and `target`.
             Self::Copy(access, whole) => unsafe { access.copy_all(&whole, call.workers()) },
         }
     }

@@ -1,8 +1,8 @@
 //! The pass that computes gradients group by group, and the tensors of the pass. A group has all
 //! tuples of one destination. Each tensor has a separate layout.
 //!
-//! This module knows where each tensor stores the window of a destination or of a tuple. It does
-//! not know the workers, or how groups are divided among them.
+//! This module knows where each tensor stores the window of a destination or of a tuple. This
+//! module does not know the workers, or how groups are divided among workers.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ pub(super) struct Sharing {
 /// Iteration over the groups of a plan that computes the gradients for data and updates. A group
 /// has all tuples of one destination.
 ///
-/// The pass borrows each tensor separately. If it owned the options, the compiler would read
+/// The pass borrows each tensor separately. If the pass owned the options, the compiler would read
 /// fields of absent tensors before it tests whether the tensors are present. Such reads have no
 /// effect on results, but valgrind reports them as uninitialised.
 #[derive(Clone, Copy, Debug)]
@@ -226,8 +226,8 @@ impl<'a> GradientPass<'a> {
     ///
     /// # Safety
     ///
-    /// The caller may write these columns of the windows of these groups and of their tuples, in
-    /// this repetition.
+    /// In the repetition `repetition`, nothing else reads or writes the elements of `columns` in
+    /// the windows of the destinations of `groups` and in the windows of their tuples.
     #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
     unsafe fn run_kernel(
         &self,
@@ -240,8 +240,10 @@ impl<'a> GradientPass<'a> {
         while position < columns.end {
             let len = (piece - position % piece).min(columns.end - position);
             let tensors = self.tensors(repetition, position, len);
-            // SAFETY: the caller of `new` guarantees the tensors. The plan checked the
-            // destinations and the tuples. The caller guarantees what is written.
+            // SAFETY: the caller of `new` guarantees that all windows of the tensors have
+            // initialised elements of the kernel's type. The plan checked the destinations and the
+            // tuples. The caller of `run_kernel` guarantees that nothing else uses the elements
+            // that the kernel writes.
             unsafe { (self.sharing.kernel)(&tensors, groups, &self.sharing.shares) };
             position += len;
         }
@@ -266,7 +268,8 @@ impl GroupPass for GradientPass<'_> {
             (len, ordinal) = (len + 1, ordinal + 1);
             if len == GROUPS || is_last {
                 for repetition in repetitions.clone() {
-                    // SAFETY: the caller guarantees these groups and columns.
+                    // SAFETY: the caller of `run` guarantees that nothing else uses the columns of
+                    // these groups in these repetitions.
                     unsafe { self.run_kernel(repetition, columns.clone(), &groups[..len]) };
                 }
                 len = 0;

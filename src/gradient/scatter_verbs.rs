@@ -1,7 +1,8 @@
 //! The methods of scatters that compute gradients, and the methods that run a forward pass and
 //! return a [`Saved`] for its gradient.
 //!
-//! This module knows operators, their plans and views. It does not know how gradients are computed.
+//! This module knows operators, their plans and views. This module does not know how gradients are
+//! computed.
 
 use super::saved::{Saved, forward_once};
 use super::views::{Forward, Gradients, allocate, allocate_updates, lend};
@@ -94,8 +95,9 @@ impl Scatter<'_> {
     /// | min, max | `g` / ties, if data is the result | `g` / ties, if the update is the result |
     /// | mean | `g` / (updates + 1) | `g` / (updates + 1) |
     ///
-    /// Without [self](Self::include_self), data takes no part in products, ties and counts. The
-    /// gradient for data is then 0 where there are updates.
+    /// With [`include_self(false)`](Self::include_self), the existing value of data is not a factor
+    /// of a product, not one of the ties, and not counted in a mean. The gradient for data is then
+    /// 0 where there are updates.
     ///
     /// - The gradient of a product multiplies all other factors and divides by no factor. Zeros
     ///   among the factors therefore need no special case. Each multiplication is rounded.
@@ -107,10 +109,10 @@ impl Scatter<'_> {
     ///   [`accumulate`](Self::accumulate) says.
     /// - The other factors of a product of complex numbers are conjugated, as in torch.
     ///
-    /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
-    /// and complex numbers of `f64`, and `f32` for all others. Gradients are multiplied by `scale`
-    /// at the end. A scale of 1 has no cost. If the rounded scale is zero, all gradients are +0,
-    /// even where `grad_output` is infinite or NaN.
+    /// `scale` is first rounded to the type of the computation. The type of the computation is
+    /// `f64` for elements of `f64` and complex numbers of `f64`, and `f32` for all other elements.
+    /// Gradients are multiplied by `scale` at the end. A scale of 1 has no cost. If the rounded
+    /// scale is zero, all gradients are +0, even where `grad_output` is infinite or NaN.
     ///
     /// The gradient for data may be an [`AnyViewMut`](crate::AnyViewMut) at the address of
     /// `grad_output`, with the same shape and strides. The gradient for the data of a sum is

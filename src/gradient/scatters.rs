@@ -1,14 +1,14 @@
 //! Gradients of scatters: the gradient for data, and the gradient for updates.
 //!
-//! This module chooses the passes of a gradient, prepares all passes, and then runs them. If all
-//! updates of a destination get the same gradient, three kinds of passes suffice. A copy of the
-//! gradient of the output gives the gradient for data. A scatter of zeros clears this gradient at
-//! destinations where updates replaced data. A gather from the gradient of the output gives the
-//! gradient for updates. In all other cases, a pass over groups (a destination with its tuples)
-//! computes the gradients.
+//! A pass is one traversal of the tensors of a gradient. This module chooses the passes of a
+//! gradient, prepares all passes, and then runs them. If all updates of a destination get the same
+//! gradient, three kinds of passes suffice. A copy of the gradient of the output gives the gradient
+//! for data. A scatter of zeros clears this gradient at destinations where updates replaced data. A
+//! gather from the gradient of the output gives the gradient for updates. In all other cases, a
+//! pass over groups (a destination with its tuples) computes the gradients.
 //!
 //! This module knows operators, their plans and the tensors of the call. This module does not know
-//! how a pass runs.
+//! which schedule and which kernels run a pass.
 
 #![expect(
     unsafe_code,

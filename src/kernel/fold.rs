@@ -1,7 +1,8 @@
 //! The reduction of all updates of one destination, one after another.
 //!
-//! The module knows values: how a running value begins, continues and ends. It does not know
-//! slices or memory.
+//! A running value is the intermediate result of a reduction: the combination of the updates so
+//! far, with the existing value if the reduction includes it. This module knows values: how a
+//! running value begins, continues and ends. This module does not know slices or memory.
 
 use super::half::Half;
 use super::multiply::Multiplied;
@@ -91,13 +92,15 @@ impl<C: Arithmetic + Default> Begin<C> for AddToZero {
     }
 }
 
-/// End of a running value, as a type.
+/// Last step of a reduction: how the final running value becomes the result of the destination.
+/// Each implementing type is one such step.
 pub(super) trait Finish<C> {
-    /// Returns the result for the running value of `count` values.
+    /// Returns the result for `running`, the running value of `count` combined values. `factor` is
+    /// the factor of gradients.
     fn finish(running: C, count: u64, factor: f64) -> C;
 }
 
-/// The running value is the result.
+/// The result is the running value, unchanged.
 pub(super) struct Kept;
 
 impl<C> Finish<C> for Kept {
@@ -107,7 +110,7 @@ impl<C> Finish<C> for Kept {
     }
 }
 
-/// The sum is divided by the number of values.
+/// The result is the sum divided by the number of values.
 pub(super) struct ByCount;
 
 impl<C: Divided> Finish<C> for ByCount {
@@ -117,7 +120,7 @@ impl<C: Divided> Finish<C> for ByCount {
     }
 }
 
-/// The sum of gradients is multiplied by the factor.
+/// The result is the sum of gradients multiplied by the factor.
 pub(super) struct ByFactor;
 
 impl<C: Multiplied> Finish<C> for ByFactor {

@@ -1,21 +1,23 @@
 //! Identities of reductions, and how partial results are merged.
 //!
-//! A partial result is the reduction of consecutive updates. The module has only reductions whose
+//! A partial result is the reduction of consecutive updates. This module has only reductions whose
 //! merged partial results have the bits of the sequential reduction: wrapping integers, and minima
-//! and maxima of floats. The module excludes `bool`: a destination without updates must keep its
+//! and maxima of floats. This module excludes `bool`: a destination without updates must keep its
 //! byte, and a merge would write 0 or 1.
 
 use super::{Kernels, Operation};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Identity and merge of a reduction into one private copy per worker.
+/// Identity and merge kernels of a reduction. Each worker reduces its updates into its own private
+/// copy of the output, and the copies are merged afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Private {
-    /// The identity, in the first bytes. A reduction of the identity with an update gives the
-    /// update.
+    /// The identity, in the first bytes. Every private copy is filled with the identity. A
+    /// reduction of the identity with an update gives the update.
     pub(crate) identity: [u8; 16],
-    /// Kernels that merge a partial result with the partial result of the later updates.
+    /// Kernels that combine the partial results of two private copies. The first partial result has
+    /// the earlier updates.
     pub(crate) merge: &'static Kernels,
 }
 
@@ -48,8 +50,8 @@ macro_rules! identities {
         integers: $($integer:ident = $type:ty),*;
         floats: $($float:ident = $infinity:expr, $negative:expr),*
     ) => {
-        /// Returns the identity of a reduction. `None`: its partial results do not merge to the
-        /// same bits.
+        /// Returns the identity of a reduction. `None`: merged partial results of the reduction
+        /// could have other bits than the sequential reduction.
         fn identity(element: DType, reduction: Reduction) -> Option<[u8; 16]> {
             match (element, reduction) {
                 $((DType::$integer, _) => Some(bytes(match reduction {

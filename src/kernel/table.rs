@@ -1,7 +1,7 @@
 //! The kernel table: the loop for each element type, reduction and instruction set.
 //!
-//! The module knows the names of the loops and the instruction sets of this machine. It does not
-//! know how the loops work.
+//! This module knows the names of the loops and the instruction sets of this machine. This module
+//! does not know how the loops work.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
@@ -203,9 +203,10 @@ impl Operation {
         })
     }
 
-    /// Returns the operation that sums gradients from zero and multiplies the sums by a factor.
-    /// Sums of 16-bit floats are multiplied at the end of their group, before they are rounded.
-    /// Other sums are multiplied in the output. `None`: the elements have no gradients.
+    /// Returns the operation that sums gradients from zero and multiplies the sums by a factor. A
+    /// sum of 16-bit floats is computed in `f32` over all gradients of one destination (a group).
+    /// This sum is multiplied once, before it is rounded to 16 bits. Sums of other types are
+    /// multiplied in the output. `None`: the elements have no gradients.
     pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         let isa = isa.min(InstructionSet::best());
@@ -350,8 +351,8 @@ impl Kernels {
         &const { Self::one_by_one(size_of::<T>(), runs::assign_clones::<T>) }
     }
 
-    /// Returns the kernels that clone elements into uninitialised memory. They do not drop the
-    /// memory's old contents.
+    /// Returns the kernels that clone elements into uninitialised memory. These kernels do not drop
+    /// the memory's old contents.
     pub(crate) fn cloned_into_uninit<T: Clone>() -> &'static Self {
         &const { Self::one_by_one(size_of::<T>(), runs::write_clones::<T>) }
     }

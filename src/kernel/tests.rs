@@ -140,7 +140,8 @@ fn call_rows(
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), numbers, rows) };
 }
 
-/// Returns the jobs that are equivalent to rows.
+/// Returns one job for each row of a [`RowsFn`] call: the same elements as a run of source and
+/// destination.
 fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     let job = |(position, &number): (usize, &u32)| Job {
         dst: number as isize * rows.unit,
@@ -153,7 +154,7 @@ fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     numbers.iter().enumerate().map(job).collect()
 }
 
-/// Source numbers of 40 rows. They are not in order, and each occurs twice.
+/// Source numbers of 40 rows. The numbers are not in order, and each number occurs twice.
 const SOURCES: [u32; 40] = {
     let mut sources = [0; 40];
     let mut row = 0;
@@ -164,8 +165,10 @@ const SOURCES: [u32; 40] = {
     sources
 };
 
-/// Returns placements of rows: contiguous, with gaps, with overlaps, and all from one source. Each
-/// has sources in order or in a list, and is near or not.
+/// Returns the [`RowsForm`]s of the tests, for rows of several lengths. The four kinds of strides
+/// are: contiguous rows; rows with gaps; source rows with gaps, destination rows contiguous; and
+/// overlapping destination rows that all read one source row. Each form occurs with source numbers
+/// in order and in a list, and with `is_near` set and not set.
 fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
     // Lengths with a separate loop, and lengths that need arrays of 8, 4, 2 and 1.

@@ -1,6 +1,6 @@
 //! Detects the cache sizes of this machine.
 //!
-//! The module knows the system's files. It does not know how the sizes are used.
+//! This module knows the system's files. This module does not know how the sizes are used.
 
 /// Lists the system's files on the caches of the first processor: type, level and size of each
 /// cache. The paths are literals, because building a path needs an allocation, which may fail.
@@ -35,8 +35,8 @@ pub(super) fn detect() -> Option<[u64; 3]> {
     (caches[0] > 0).then_some(caches)
 }
 
-/// Returns the short text of a file. Does not allocate: the standard library keeps paths of this
-/// length on the stack.
+/// Returns the first 32 bytes of a file as text, without surrounding white space. The function does
+/// not allocate: the standard library keeps paths of this length on the stack.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
     use std::io::Read;

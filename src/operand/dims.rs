@@ -1,7 +1,7 @@
 //! A list with one value per dimension.
 //!
 //! This module knows where the values are stored: inline up to rank 8, else in an allocation, which
-//! may fail. It does not know what the values mean.
+//! may fail. This module does not know what the values mean.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -12,14 +12,14 @@ use crate::memory::{out_of_memory, with_room};
 /// One value per dimension, without an allocation up to rank 8. Above rank 8, a failed
 /// allocation is an error and not an abort.
 ///
-/// Small calls spend much of their time in loops over such lists. General vectors with inline
-/// storage made these loops several times slower.
+/// Small calls spend much of their time in loops over `Dims`. General vectors with inline storage
+/// made these loops several times slower.
 pub(crate) enum Dims<T> {
     Inline { values: [T; INLINE], len: usize },
     Heap(Vec<T>),
 }
 
-/// Most values that are stored inline.
+/// Maximum number of values that are stored inline.
 const INLINE: usize = 8;
 
 impl<T: Copy + Default> Dims<T> {
@@ -106,7 +106,7 @@ impl<T: Copy + Default> Dims<T> {
         matches!(self, Self::Inline { len, .. } if len + more <= INLINE)
     }
 
-    /// Returns a copy of values that are stored inline. It needs no allocation.
+    /// Returns a copy of values that are stored inline. The copy needs no allocation.
     pub(crate) fn clone_inline(&self) -> Self {
         debug_assert!(self.is_inline_with(0), "a copy that needs an allocation");
         let mut copy = Self::new();

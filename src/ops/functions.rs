@@ -73,8 +73,8 @@ pub fn scatter_nd<'i, O: Output>(
 /// Duplicates are applied in the row-major order of `indices`, at any number of threads.
 /// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
-/// The rule is from OpenVINO ScatterUpdate and torch `index_add_`. [`Scatter::along`] has all
-/// options and methods.
+/// The meaning of `indices` and `axis`, and the shape of `updates`, are those of OpenVINO
+/// ScatterUpdate and torch `index_add_`. [`Scatter::along`] has all options and methods.
 ///
 /// # Errors
 ///

@@ -22,7 +22,8 @@ pub(crate) struct Duplicate {
     pub(crate) earlier: usize,
 }
 
-/// Maximum size of the bitmap of a short list, in bytes: half of a common second-level cache (L2).
+/// Maximum size of the bitmap of a short list, in bytes: half of a second-level cache (L2) of 1
+/// MiB, a typical size.
 const BITMAP_BYTES: u64 = 512 * 1024;
 
 /// Maximum size of the bitmap of a long list, in bytes per tuple. Accesses to different bits can
@@ -131,7 +132,7 @@ fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scatte
     let Some(packing) = Packing::new(numbers.len(), count) else {
         return by_comparisons(numbers);
     };
-    // The sort would ignore the upper bits of such a number.
+    // The sort would ignore the upper bits of a number that is not below `count`.
     if let Some(outside) = numbers.iter().position(|number| number.get() >= count) {
         return Ok(Some(outside));
     }
@@ -390,7 +391,8 @@ mod tests {
         }
     }
 
-    /// Tasks must not divide such a list.
+    /// A list with a number that is not below `count` must not be divided among tasks, so the
+    /// detection reports the number as a duplicate.
     #[test]
     fn a_number_that_no_plan_contains_is_a_duplicate() {
         let count = 200;

@@ -2,7 +2,7 @@
 //! windows.
 //!
 //! Each tensor has the shape of the output that the plan was made for, or the shape of its updates.
-//! This module knows shapes and strides. It knows nothing of the values in the tensors.
+//! This module knows shapes and strides. This module knows nothing of the values in the tensors.
 
 use std::ops::Range;
 
@@ -11,14 +11,16 @@ use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged, offset, single_
 use crate::error::ScatterError;
 use crate::operand::{Dims, Layout};
 
-/// Meaning of destination numbers for one tensor of the output's shape.
+/// Conversion of destination numbers to offsets in one tensor of the output's shape: the window of
+/// destination number `n` begins at element `base + n * unit`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'s> {
     /// Strides of the tensor, in elements.
     pub(super) strides: &'s [isize],
-    /// Offset of destination number 0 from element `[0, 0, ...]`, in elements.
+    /// Offset of the window of destination number 0 from element `[0, 0, ...]`, in elements.
     pub(super) base: isize,
-    /// Distance from one destination number to the next, in elements.
+    /// Distance from the window of one destination number to the window of the next destination
+    /// number, in elements.
     pub(super) unit: isize,
 }
 
@@ -144,7 +146,8 @@ impl IndexPlan {
         })
     }
 
-    /// Returns the meaning of destination numbers for the output that the plan was made for.
+    /// Returns the conversion of destination numbers to offsets in the output that the plan was
+    /// made for.
     pub(crate) fn own_binding(&self) -> Binding<'_> {
         Binding {
             strides: &self.strides,
@@ -153,8 +156,9 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the meaning of destination numbers for another tensor of the output's shape. `None`
-    /// if the destinations are not at a constant stride in that tensor.
+    /// Returns the conversion of destination numbers to offsets in another tensor of the output's
+    /// shape, with strides `strides`. `None` if the destinations are not at a constant stride in
+    /// that tensor.
     pub(crate) fn binding<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         self.as_planned(strides).or_else(|| {
             Some(Binding {
@@ -234,8 +238,8 @@ impl IndexPlan {
         })
     }
 
-    /// Returns loops that only count repetitions and elements of a window. They serve transfers of
-    /// several tensors, where each tensor has its own [`WindowOffsets`].
+    /// Returns loops that only count repetitions and elements of a window. These loops serve
+    /// transfers of several tensors, where each tensor has its own [`WindowOffsets`].
     pub(crate) fn counted(&self) -> Result<Geometry, ScatterError> {
         let axes = self.form.indexed();
         let span = |sizes: &[usize]| {

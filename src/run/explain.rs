@@ -1,8 +1,8 @@
 //! Reports the route and the schedule of a call before it runs, for people and for tests.
 //!
-//! This module uses the functions that choose the route and the schedule of a call. It writes no
-//! tensor. It stores nothing in the plan, except that a kept plan keeps the sample of destinations
-//! that schedules are chosen from.
+//! This module uses the functions that choose the route and the schedule of a call. This module
+//! writes no tensor. This module stores nothing in the plan, except that a kept plan keeps the
+//! sample of destinations that schedules are chosen from.
 
 use std::fmt;
 
@@ -25,8 +25,8 @@ use crate::schedule::Schedule;
 ///
 /// [`Scatter::explain`](crate::Scatter::explain), [`Gather::explain`](crate::Gather::explain),
 /// [`ScatterRun::explain`](crate::ScatterRun::explain) and
-/// [`GatherRun::explain`](crate::GatherRun::explain) return it. Its `Display` text is for people
-/// and may change between versions.
+/// [`GatherRun::explain`](crate::GatherRun::explain) return this report. The `Display` text of the
+/// report is for people and may change between versions.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     direction: Direction,
@@ -141,8 +141,9 @@ impl Explained<'_> {
         })
     }
 
-    /// Returns the route (the way in which the crate runs the call), and which schedule the call
-    /// uses if it is planned. `facts` are the facts about a call by the plan.
+    /// Returns the route (the way in which the crate runs the call), and the schedule that the call
+    /// uses if the route makes a plan. `facts` describe the call as a run of `self.plan`. If the
+    /// call begins with indices, the function replaces the numbers of `facts` by these indices.
     fn choice(&self, facts: &Facts<'_>) -> Choice {
         let Some((form, layout, planning)) = self.indices else {
             return facts.choose();

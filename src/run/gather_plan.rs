@@ -1,6 +1,6 @@
 //! Defines [`GatherPlan`], a kept plan of a gather, and the methods that run it.
 //!
-//! This module knows the interface of a kept plan. It does not know how a call runs.
+//! This module knows the interface of a kept plan. This module does not know how a call runs.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -137,7 +137,7 @@ impl<'p> GatherRun<'p> {
     /// Reports how a call with a contiguous result will run, for people and for tests.
     ///
     /// `allocates`: whether the result is new memory, like that of [`allocate`](Self::allocate).
-    /// The report assumes that no other call uses the pool at that time.
+    /// The report assumes that no other call uses the pool while the call runs.
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ impl<'p> GatherRun<'p> {
         self.explanation(dtype, allocates, None)
     }
 
-    /// Reports a call. `indices`: form, layout and options that the plan was made from, if the
-    /// plan serves one call alone.
+    /// Reports how a call will run. `indices`: form, layout of the indices, and options that the
+    /// plan was made from, if the plan serves one call alone. `None` for a kept plan.
     pub(crate) fn explanation(
         &self,
         dtype: DType,

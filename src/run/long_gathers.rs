@@ -69,8 +69,8 @@ impl<'a> LongGather<'a> {
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let count = self.flat.tuples;
         if count < WORKER_TUPLES {
-            // SAFETY: the caller guarantees the output for all tuples, and no other thread writes
-            // the output.
+            // SAFETY: the caller guarantees that the output is contiguous and has one element for
+            // each tuple. No other thread writes the output.
             return unsafe { self.gather(0..count) };
         }
         let call = execution.begin();
@@ -79,7 +79,8 @@ impl<'a> LongGather<'a> {
         workers.run(parts, &|index| {
             let tuples = part(count, parts, index);
             let first = tuples.start;
-            // SAFETY: parts share no tuple. The caller guarantees the rest.
+            // SAFETY: parts share no tuple. The caller guarantees that the output is contiguous and
+            // has one element for each tuple.
             let gathered = unsafe { self.gather(tuples) };
             if gathered.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
@@ -87,7 +88,8 @@ impl<'a> LongGather<'a> {
         })?;
         // If a part has an invalid index, its worker reports only the first tuple of the part. A
         // second gather from that tuple on returns the error of the first invalid index.
-        // SAFETY: the caller guarantees the output for all tuples, and all workers have finished.
+        // SAFETY: the caller guarantees that the output is contiguous and has one element for each
+        // tuple. All workers have finished.
         unsafe { self.gather(first_wrong.into_inner()..count) }
     }
 
@@ -136,7 +138,8 @@ impl<'a> LongGather<'a> {
             is_near: self.is_near,
         };
         // SAFETY: a contiguous list has `count` indices at `indices`. The kernel reads only
-        // elements below `below`, the length of the only axis. The caller guarantees the output.
+        // elements below `below`, the length of the only axis. The caller guarantees the elements
+        // of the output that are written.
         unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
@@ -165,7 +168,7 @@ impl<'a> LongGather<'a> {
             Block::Wide(numbers) => (self.kernel.u64, numbers.as_ptr().cast()),
         };
         // SAFETY: `numbers` has `count` elements. The kernel reads only elements below the number
-        // of elements of data. The caller guarantees the output.
+        // of elements of data. The caller guarantees the elements of the output that are written.
         let are_inside = unsafe { kernel(output, self.buffers.source, numbers, count, form) };
         debug_assert!(are_inside, "numbers of elements");
         Ok(())

@@ -39,8 +39,8 @@ pub(crate) struct Planning {
 }
 
 /// Makes a plan: checks every index and computes every destination number. `output`: layout of the
-/// tensor whose windows destination numbers address (the output of a scatter, the data of a
-/// gather).
+/// tensor whose windows are addressed by destination numbers. This tensor is the output of a
+/// scatter, or the data of a gather.
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
@@ -201,7 +201,8 @@ impl Numbering<'_> {
         })?;
         let mut whole = Piece::EMPTY;
         for piece in pieces {
-            // A piece without a result has unchecked indices. `run_chunks` has refused such a run.
+            // A chunk without a result has unchecked indices. `run_chunks` returns an error if the
+            // pool does not run every chunk, so this error is only a safeguard.
             let piece = piece.into_inner().ok_or(ScatterError::PoolFailed {
                 tasks: 1,
                 completed: 0,

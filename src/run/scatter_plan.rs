@@ -1,6 +1,6 @@
 //! Defines [`ScatterPlan`], a kept plan of a scatter, and the methods that run it.
 //!
-//! This module knows the interface of a kept plan. It does not know how a call runs.
+//! This module knows the interface of a kept plan. This module does not know how a call runs.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -271,9 +271,9 @@ impl<'p> ScatterRun<'p> {
 
     /// Reports how a call with contiguous updates and data will run, for people and for tests.
     ///
-    /// The report assumes that no other call uses the pool at that time, and that the output of a
-    /// call out of place is not new memory. It omits the time that the first call needs to inspect
-    /// the indices, because the plan keeps the result for later calls.
+    /// The report assumes that no other call uses the pool while the call runs, and that the output
+    /// of a call out of place is not new memory. The report omits the time that the first call
+    /// needs to inspect the indices, because the plan keeps the result for later calls.
     ///
     /// # Errors
     ///
@@ -285,8 +285,8 @@ impl<'p> ScatterRun<'p> {
         self.explanation(dtype, in_place, None)
     }
 
-    /// Reports a call. `indices`: form, layout and options that the plan was made from, if the
-    /// plan serves one call alone.
+    /// Reports how a call will run. `indices`: form, layout of the indices, and options that the
+    /// plan was made from, if the plan serves one call alone. `None` for a kept plan.
     pub(crate) fn explanation(
         &self,
         dtype: DType,

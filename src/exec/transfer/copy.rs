@@ -1,7 +1,7 @@
 //! Copies data to the output and multiplies it there: the whole output in parallel, or the part of
 //! one tile.
 //!
-//! The module knows the layouts of data and output. It does not know updates.
+//! This module knows the layouts of data and output. This module does not know updates.
 
 use super::super::access::Access;
 use super::super::division::Division;
@@ -23,7 +23,9 @@ impl Access {
     /// - `whole` describes positions of elements in the output and, if there is data, in data. The
     ///   elements have the operation's element type. `whole` has each element of the output once.
     /// - Only this call uses the output. Data can be read, and shares no byte with the output.
-    /// - The output's elements are initialised if there is no data, or if the operation clones.
+    /// - If there is no data, the caller has initialised the output's elements, because the
+    ///   function multiplies them in place. If the operation clones, the caller has also
+    ///   initialised the elements, because the assignment of a clone drops the old element.
     #[expect(unsafe_code, reason = "its caller has checked the tensors")]
     pub(crate) unsafe fn copy_all(
         mut self,
@@ -40,7 +42,8 @@ impl Access {
         }
         let streams = bytes as u64 >= self.context.variants.stream_bytes;
         self.each_cut(whole, touched >= PARALLEL_BYTES, workers, &|span| {
-            // SAFETY: the caller vouches for all elements. Different cuts share no element.
+            // SAFETY: the caller guarantees the conditions for all elements of the output and of
+            // data. Different cuts share no element.
             unsafe {
                 self.copy_span(span, (0, 0), streams);
                 self.multiply_span(span, 0);
@@ -78,7 +81,8 @@ impl Access {
     /// elements of the output during the call.
     #[expect(unsafe_code, reason = "fills a sink")]
     unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
-        // SAFETY: the caller vouches for the one window that is pushed.
+        // SAFETY: the caller guarantees that `span` describes elements of the output and of data.
+        // The pushed window has these elements.
         if let Some(mut sink) = unsafe { self.data_sink(span, streams) } {
             sink.push(origin.0, origin.1);
             sink.finish();
@@ -128,7 +132,8 @@ impl Access {
         for number in 0..span.runs() {
             let (dst, _) = Span::at(span.loops(), number);
             let first = self.written_at(origin + span.dst + dst);
-            // SAFETY: the caller vouches for the elements, and they have the type of the operation.
+            // SAFETY: the caller guarantees that the elements of `span` are elements of the output,
+            // and that nothing else uses them. These elements have the type of the operation.
             unsafe { multiply(first, run.size, run.dst, self.operation.factor) };
         }
     }

@@ -44,9 +44,9 @@ impl Divided<'_, '_> {
         };
         let pieces = self.division.finer(work.pieces(self.division));
         let apply = |tile: &Tile| transfer.fill_tile(fused, tile, || transfer.apply(tile, streams));
-        // SAFETY: a schedule has made `division` for this transfer. It calls this function after it
-        // has established what the division requires: `ByTuple::run` detects duplicates, and the
-        // other schedules require no more than `divide` has checked.
+        // SAFETY: a schedule has made `division` for this transfer. The schedule calls this
+        // function after it has established what the division requires: `ByTuple::run` detects
+        // duplicates, and the other schedules require no more than `divide` has checked.
         unsafe { self.each_tile(pieces, &whole, apply) }
     }
 
@@ -67,7 +67,9 @@ impl Divided<'_, '_> {
         task: impl Fn(&Tile) + Sync,
     ) -> Result<(), ScatterError> {
         (self.workers).run_pieces(self.division.tasks(), pieces.tasks(), &|index| {
-            // SAFETY: the caller vouches for the division. `run_pieces` passes every number once.
+            // SAFETY: the caller guarantees that a schedule has made and prepared the division.
+            // `run_pieces` passes each tile number (`index`) to one task once, so each tile is made
+            // once.
             let tile = unsafe { Tile::new(pieces, index, whole) };
             task(&tile);
         })

@@ -123,7 +123,8 @@ fn the_last_job_of_a_destination_stays() {
     }
 }
 
-/// Returns the streaming copies of elements of `W` bytes, with their size.
+/// Returns the kernels that copy elements of `W` bytes by streaming stores. Each kernel is paired
+/// with `W`, the bytes of an element.
 fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
     let element = match W {
         1 => DType::U8,

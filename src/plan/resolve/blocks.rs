@@ -1,8 +1,9 @@
 //! Computes the slice numbers of long, contiguous lists block by block, without a plan.
 //!
 //! Valid indices can already be slice numbers. This module then only checks the indices and does
-//! not multiply them. It copies such indices only if the indices are foreign: other code may write
-//! their memory. This module does not know how slices are used.
+//! not multiply them. This module copies such indices only if the indices are foreign: other code,
+//! such as another thread of a foreign runtime, may write their memory during the call. This module
+//! does not know how slices are used.
 
 #![expect(unsafe_code, reason = "reads indices at offsets of a contiguous view")]
 
@@ -87,7 +88,9 @@ impl Tuples<'_> {
     ) -> Result<Block<'b>, ScatterError> {
         let tuples = buffer.len();
         if self.are_numbers::<I>(first, buffer) {
-            // Foreign indices are used from the checked copy. Their memory is not read again.
+            // Foreign indices (other code may write their memory during the call) are taken from
+            // the checked copy in `buffer`. The memory of the indices is read only once, so that no
+            // index changes after its check.
             let run = if self.indices.is_foreign() {
                 &bytemuck::cast_slice::<u64, I>(buffer)[..tuples]
             } else {
@@ -105,8 +108,9 @@ impl Tuples<'_> {
     }
 
     /// Whether each tuple has one index and all indices are slice numbers that a [`Block`] can
-    /// borrow. Such indices have 4 or 8 bytes, and none counts from the end. Foreign indices are
-    /// copied to `buffer` and checked there.
+    /// borrow. Such indices have 4 or 8 bytes, and no index is negative (none counts from the end).
+    /// Foreign indices (other code may write their memory) are copied to `buffer` and checked
+    /// there.
     #[inline(always)]
     fn are_numbers<I: Coordinate>(&self, first: usize, buffer: &mut [u64]) -> bool {
         let (&[size], 4 | 8) = (self.multipliers.sizes, size_of::<I>()) else {
@@ -121,7 +125,8 @@ impl Tuples<'_> {
             unsafe { (self.indices).read_run(first, 1, copy) };
             copy
         } else {
-            // SAFETY: as above. The indices are not foreign.
+            // SAFETY: as in the first branch. No other code writes the memory of the indices,
+            // because `is_foreign` is false.
             unsafe { (self.indices).neighbours(first, tuples) }
         };
         let mut inside = true;

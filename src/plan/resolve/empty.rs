@@ -1,8 +1,8 @@
 //! Checks of lists of tuples that move no element, because windows or repetitions are empty.
 //!
-//! With stride 0, one index in memory stands for many tuples. Therefore a list can have more tuples
-//! than a loop can visit. This module checks each index in memory once. It computes all facts about
-//! the list from these indices.
+//! With stride 0, one index in memory is the index of many tuples. Therefore a list can have more
+//! tuples than a loop can visit. This module checks each index in memory once. This module computes
+//! all facts about the list from the indices in memory.
 
 use super::coordinate::IndexRules;
 use super::tuples::{COPIED_TUPLES, Tuples};
@@ -46,7 +46,8 @@ pub(crate) fn check_empty(
     let (first, last) = form.list;
     let strides = indices.layout().all_strides()?;
     let mut stored = Dims::copied(indices.layout().shape())?;
-    // If no coordinate is read, one tuple stands for all.
+    // If no coordinate of a tuple is read from `indices`, no index can be out of bounds. The check
+    // of one tuple then gives the result for all tuples.
     let reads = !form.read().is_empty();
     for (size, &stride) in stored.iter_mut().zip(&*strides).take(last).skip(first) {
         if stride == 0 || !reads {
@@ -65,7 +66,7 @@ pub(crate) fn check_empty(
 
 impl Repeated<'_> {
     /// Checks all tuples that have separate indices in memory, block by block. Each of these tuples
-    /// stands for `positions` positions in `indices`.
+    /// belongs to `positions` positions in `indices`.
     fn check(
         &self,
         tuples: &Tuples<'_>,

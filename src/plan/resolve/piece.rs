@@ -1,7 +1,7 @@
 //! Facts about a list of destination numbers, collected piece by piece during validation.
 //!
-//! This module knows destination numbers. It does not know how other modules compute or use
-//! destination numbers.
+//! This module knows destination numbers. This module does not know how other modules compute or
+//! use destination numbers.
 
 use crate::plan::number::Number;
 
@@ -61,8 +61,9 @@ impl Piece {
         }
     }
 
-    /// Makes a piece of at most [`RUN`] destination numbers: the first number, the last number,
-    /// and the [`Facts`] (whether the numbers increase, whether they are ordered, and the breaks).
+    /// Describes at most [`RUN`] destination numbers: the first number, the last number, and the
+    /// [`Facts`] (whether the numbers increase, whether they are ordered, and the number of breaks:
+    /// positions where a number is not its predecessor plus one).
     #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {

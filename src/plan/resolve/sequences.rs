@@ -1,8 +1,8 @@
 //! Computes the destination numbers of the rows of a cache: for each sequence, consecutive rows
 //! from a start position.
 //!
-//! This module knows where each sequence starts and how long the cache is. It knows nothing of what
-//! the rows hold.
+//! This module knows where each sequence starts and how long the cache is. This module knows
+//! nothing of what the rows hold.
 
 #![expect(unsafe_code, reason = "reads starts at the offsets of their view")]
 
@@ -78,15 +78,18 @@ struct Sequences {
     skips: bool,
 }
 
-/// Increments of destination numbers. Numbers wrap, because increments can be negative.
+/// Differences between the destination numbers of rows of a cache. Destination numbers wrap,
+/// because a difference can be negative. A cache has one list of rows for each sequence.
 struct Steps<'a> {
     /// Destination number of the row whose positions are all 0.
     origin: u64,
-    /// Increment from one sequence to the next.
+    /// Difference between the destination numbers of rows at equal positions in one sequence and in
+    /// the next sequence (axis 0).
     sequence: u64,
-    /// Size and increment of each axis between axis 0 and the axis of the rows.
+    /// For each axis between axis 0 and the axis of the rows: its size, and the difference between
+    /// the destination numbers of rows at one position and at the next position of the axis.
     between: &'a [(usize, u64)],
-    /// Increment from one row of a sequence to the next.
+    /// Difference between the destination numbers of one row of a sequence and of the next row.
     position: u64,
 }
 

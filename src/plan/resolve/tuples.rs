@@ -1,7 +1,7 @@
 //! Checks the coordinates of tuples and computes the destination numbers of tuples.
 //!
 //! This module knows the offsets of coordinates in an index tensor and the multiplier of each
-//! coordinate. It does not know how destination numbers are used.
+//! coordinate. This module does not know how destination numbers are used.
 //!
 //! The destination numbers of a block of tuples are computed axis by axis, in loops without
 //! branches. Each loop reads a coordinate of every tuple once, compares it with the size of its
@@ -361,10 +361,11 @@ impl<'a> Tuples<'a> {
             // SAFETY: `cursor` computes its offset from the sizes and strides of the view. The
             // block ends at the end of the row at the latest, and the list has a tuple for each
             // entry. `I` is the type of the indices, because all callers have dispatched on it. If
-            // `copy` is empty, the stride of the row is 1 and the indices are not foreign
-            // ([`Integers::is_foreign`]).
+            // `copy` is empty, the stride of the row is 1, and no other code can write the memory
+            // of the indices ([`Integers::is_foreign`] is false).
             if !unsafe { self.number_block(cursor, copy, block) } {
-                // SAFETY: as above. It reads copies only.
+                // SAFETY: the conditions hold as for `number_block` above. `apply_bounds_to_row`
+                // reads copies of the coordinates only.
                 skipped += unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?;
             }
             if let Some(piece) = &mut piece {
@@ -428,8 +429,8 @@ impl<'a> Tuples<'a> {
     {
         let offset = cursor.offset.wrapping_add(place);
         if copy.is_empty() {
-            // SAFETY: the caller guarantees that these coordinates are elements of type `I`,
-            // contiguous and not foreign.
+            // SAFETY: the caller guarantees that these coordinates are elements of type `I` and
+            // contiguous, and that no other code can write their memory.
             return unsafe { self.indices.neighbours(offset, len) };
         }
         let copy = &mut copy[..len];

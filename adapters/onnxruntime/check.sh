@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the Python tests with the newest tested onnxruntime and with the oldest supported
-# one. Each has a virtual environment in cargo's target folder, which is created once.
-# Requires PyPI and Python 3.11 or 3.12: the oldest onnxruntime has no wheel for later
-# versions.
+# onnxruntime. Each onnxruntime has a virtual environment in cargo's target folder. The
+# environment is kept between runs. It is created if it is missing, and created again if
+# its requirements file has changed. The script requires PyPI and Python 3.11 or 3.12: the
+# oldest onnxruntime has no wheel for later versions of Python.
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
@@ -19,7 +20,7 @@ newest | oldest)
     ;;
 esac
 
-# Creates the virtual environment of a host, if it is missing or its requirements changed.
+# Creates the virtual environment `folder`, if it is missing or its requirements file changed.
 environment() {
     local requirements=$1 folder=$2
     if ! cmp -s "$requirements" "$folder/requirements.txt"; then

@@ -152,9 +152,10 @@ enum nds_status nds_last_error_info(struct nds_error_info *info);
 // grad_updates may be null and is then not computed. The tensor grad_data may have the address,
 // shape and strides of grad_output. Only floats and complex numbers have gradients.
 //
-// The gradients depend on data for mul, min and max with self, and on updates for mul, min and
-// max. The tensor output is required for min and max. A tensor that is not required may be null.
-// After a call in place, pass the values that data had before that call.
+// For the reductions mul, min and max, the tensor updates is required. For the same reductions,
+// the tensor data is required if the option exclude_self is 0. For min and max, the tensor output
+// is required. Any of these three tensors that is not required may be null. After a call of
+// nds_scatter_nd in place, pass the values that data had before that call.
 enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         const DLTensor *data,
                                         const DLTensor *indices,
@@ -228,7 +229,8 @@ enum nds_status nds_scatter_update(const DLTensor *data,
                                    const struct nds_options *options);
 
 // Writes a copy of data to output and applies updates to it (ONNX ScatterElements, torch
-// scatter_reduce_). Each index is the position along axis of one element.
+// scatter_reduce_). Each index is the position, along axis, of the element of output that one
+// element of updates changes.
 enum nds_status nds_scatter_elements(const DLTensor *data,
                                      const DLTensor *indices,
                                      const DLTensor *updates,

@@ -1,6 +1,6 @@
 //! The C functions of gradients of scatters.
 //!
-//! Each function converts its arguments, checks which tensors may be null, and makes one call of
+//! Each C function converts its arguments, checks which tensors may be null, and makes one call of
 //! the crate.
 
 use ndscatter::{AnyViewMut, Forward, Gradients, Operator, Reduction};
@@ -13,7 +13,8 @@ use crate::operators::Request::{self, Along, Cache, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
-/// The unchecked tensors of a gradient call. A tensor has its name where functions differ in it.
+/// The unchecked tensors of a gradient call. A tensor whose argument name differs between the C
+/// functions is stored with this name.
 struct Tensors {
     grad_output: *const DLTensor,
     data: *const DLTensor,
@@ -168,9 +169,10 @@ unsafe fn scatter_backward(
 /// grad_updates may be null and is then not computed. The tensor grad_data may have the address,
 /// shape and strides of grad_output. Only floats and complex numbers have gradients.
 ///
-/// The gradients depend on data for mul, min and max with self, and on updates for mul, min and
-/// max. The tensor output is required for min and max. A tensor that is not required may be null.
-/// After a call in place, pass the values that data had before that call.
+/// For the reductions mul, min and max, the tensor updates is required. For the same reductions,
+/// the tensor data is required if the option exclude_self is 0. For min and max, the tensor output
+/// is required. Any of these three tensors that is not required may be null. After a call of
+/// nds_scatter_nd in place, pass the values that data had before that call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd_backward(
     grad_output: *const DLTensor,

@@ -1,6 +1,8 @@
-//! The C function that sets the machine description from a file.
+//! The C function nds_set_machine_file, which reads a machine description from a file.
 //!
-//! Knows paths as C passes them. The crate reads and checks the file.
+//! A machine description (`Machine` of the crate) has the cache sizes of a machine and the measured
+//! costs that the crate uses to choose schedules. This module converts the path that C passes. The
+//! crate reads and checks the file.
 
 use std::ffi::{CStr, OsStr, c_char};
 

@@ -165,7 +165,8 @@ pub unsafe extern "C" fn nds_scatter_update(
 }
 
 /// Writes a copy of data to output and applies updates to it (ONNX ScatterElements, torch
-/// scatter_reduce_). Each index is the position along axis of one element.
+/// scatter_reduce_). Each index is the position, along axis, of the element of output that one
+/// element of updates changes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_elements(
     data: *const DLTensor,

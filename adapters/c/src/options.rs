@@ -1,6 +1,7 @@
 //! The options of a call: the C struct, its checks, and their conversion to options of the crate.
 //!
-//! Knows the numbers of C for each option. Knows nothing of tensors.
+//! This module knows the number that C passes for each value of an option, such as 1 for the
+//! reduction add. It knows nothing of tensors.
 
 use ndscatter::{
     Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Operator, Pool,
@@ -67,7 +68,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads and checks the options of C. A null pointer selects all defaults.
+    /// Reads and checks the options that C passes. A null pointer selects all defaults.
     ///
     /// # Safety
     ///
@@ -87,7 +88,8 @@ impl Options {
                 "`nds_options.max_threads` is {given}; use 0 or a positive number"
             ))
         })?;
-        // A number of C is a position in the array of values.
+        // C passes the value of an option as a number. This number is the position of the value in
+        // the array of all values that the calls of `one_of` below pass, such as `Reduction::ALL`.
         Ok(Self {
             reduction: one_of("reduction", given.reduction, Reduction::ALL)?,
             include_self: !is_set("exclude_self", given.exclude_self)?,
@@ -155,7 +157,7 @@ impl Options {
     }
 }
 
-/// Returns the value that a number of C selects: `meanings[value]`.
+/// Returns `meanings[value]`: the option's value for the number `value` that C passes.
 pub(crate) fn one_of<T: Copy, const N: usize>(
     name: &'static str,
     value: i32,

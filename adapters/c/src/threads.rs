@@ -1,6 +1,7 @@
 //! The thread pool that runs the tasks of a call: the pool of the library, or a pool of the host.
 //!
-//! Reads `nds_pool` and implements the crate's `Pool`. Knows nothing of operators or tensors.
+//! This module reads `nds_pool` and implements the crate's `Pool`. It knows nothing of operators or
+//! tensors.
 
 use std::ffi::c_void;
 use std::sync::atomic::AtomicUsize;
@@ -38,7 +39,8 @@ pub struct nds_pool {
 // pointers, so any bytes are valid. `ENDS` is empty.
 unsafe impl Sized32 for nds_pool {
     const NAME: &'static str = "nds_pool";
-    // All fields are required: the function is the last one.
+    // A caller must declare the full size. The last field, `parallel_for`, is required, so a struct
+    // that ends before this field is an error.
     const ENDS: &'static [usize] = &[];
 }
 
@@ -55,7 +57,8 @@ impl Threads {
     /// # Safety
     ///
     /// `pool` is null or points to readable memory of the size that its `size` declares. The
-    /// calling thread may call its function with its `ctx` while the result lives.
+    /// calling thread may call the function `parallel_for` of `pool` with the pointer `ctx` of
+    /// `pool` while the result lives.
     pub(crate) unsafe fn new(pool: *const nds_pool) -> Result<Self, Failure> {
         if pool.is_null() {
             return Ok(Self::Library);

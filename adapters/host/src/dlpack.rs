@@ -1,6 +1,7 @@
-//! The structs of DLPack 1.x, and its codes of devices and element types.
+//! The structs of DLPack 1.x, and DLPack's codes of devices and element types.
 //!
-//! Knows the layout of each struct. Knows nothing of how hosts exchange or use tensors.
+//! This module knows the layout of each struct. It knows nothing of how hosts exchange or use
+//! tensors.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -13,7 +14,7 @@ use ndscatter::DType;
 pub struct DLDevice {
     /// The kind of device.
     pub device_type: i32,
-    /// The number of the device of this kind.
+    /// The number of the device among the devices of this kind.
     pub device_id: i32,
 }
 
@@ -56,12 +57,14 @@ impl DLDataType {
     /// Code of complex numbers (kDLComplex).
     pub const COMPLEX: u8 = 5;
 
-    /// First code of the types that the crate only moves, such as 8-bit floats.
+    /// Smallest type code of the types that the crate only moves, such as 8-bit floats.
     const MOVED: u8 = 7;
 
-    /// Whether the crate only moves elements of this type.
+    /// Whether elements of this type are only moved.
     ///
-    /// The crate has one dtype for all such types of one size. Only this struct distinguishes them.
+    /// The crate moves elements of such a type and never computes with them. It has one opaque
+    /// dtype for all types of this kind with the same size, for example [`DType::Bytes1`] for every
+    /// 8-bit float. Only this struct distinguishes these types.
     #[inline]
     pub const fn is_moved(self) -> bool {
         self.code >= Self::MOVED
@@ -193,7 +196,7 @@ impl DLManagedTensorVersioned {
 pub struct DLPackVersion {
     /// Major version. A struct of another major version keeps only the position of the deleter.
     pub major: u32,
-    /// Minor version. A later one adds flags and fields.
+    /// Minor version. A later minor version adds flags and fields.
     pub minor: u32,
 }
 

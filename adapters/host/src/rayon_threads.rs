@@ -6,8 +6,10 @@ use ndscatter::{Pool, Rayon};
 
 use crate::DefaultMode;
 
-/// Rayon's threads. Each task runs in the default floating-point mode, because a thread inherits
-/// the mode of the thread that started it.
+/// A pool of rayon's threads whose tasks compute in the default floating-point mode.
+///
+/// A new thread may inherit another mode from the thread that started it. Each task therefore sets
+/// the default mode itself ([`DefaultMode::enter`]) and restores the thread's mode at its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RayonThreads;
 

@@ -5,13 +5,13 @@
     python3 adapters/onnxruntime/examples/decoder_step.py [--tensor-scatter]
 
 Each layer writes the keys and values of one token per sequence into its caches, with ScatterND or
-TensorScatter. Then it attends over the whole caches. Two sessions run the same model: one with the
-library and one without.
+TensorScatter. Then the layer computes attention over the whole caches. Two sessions run the same
+model: one session with the library of ndscatter and one session without the library.
 
 The caches are buffers of the caller, and the outputs are bound to the same buffers or to other
 buffers. With the same buffers, neither session copies a cache: a step writes only the rows of the
-token. With other buffers, each step copies all caches, which is most of its time. The built-in
-operators copy on one thread. Requires numpy, onnx and onnxruntime.
+token. With other buffers, each step copies all caches, and the copies are most of the time of the
+step. The built-in operators copy on one thread. The example requires numpy, onnx and onnxruntime.
 """
 
 import argparse
@@ -159,7 +159,7 @@ def cache_shape(args):
 
 
 class Session:
-    """A session with profiling. `runs` lists the title of each run: SAME or OTHER."""
+    """A session with profiling. `runs` has the title of each run: SAME, OTHER or "check"."""
 
     def __init__(self, model, args, library, folder):
         options = ort.SessionOptions()
@@ -168,7 +168,7 @@ class Session:
         # The built-in TensorScatter logs a warning for each copy.
         options.log_severity_level = 3
         options.profile_file_prefix = str(folder / ("ndscatter" if library else "built-in"))
-        # Otherwise the threads of one session still spin while the other session is timed.
+        # Without this option, the threads of one session spin while the other session is timed.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if library:
             options.register_custom_ops_library(str(library))
@@ -241,8 +241,8 @@ class Step:
 
 
 def check(step, bound, sessions, title):
-    """Checks that both sessions write the same bits. The runs also warm up the sessions: ndscatter
-    measures the number of threads in its first runs."""
+    """Checks that the session with the library and the session without it write the same bits. The
+    runs also warm up the sessions: in the first runs, ndscatter counts the host's threads."""
     digests = []
     for name, session in sessions.items():
         for _ in range(WARM_UP):

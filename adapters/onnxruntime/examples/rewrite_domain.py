@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Moves the scatters of a model to the domain "ndscatter" of the library.
+"""Moves the scatters of a model from ONNX's standard domain to the library's domain "ndscatter".
 
     rewrite_domain.py in.onnx out.onnx
 
-A model needs this only if the host does not let the library replace standard operators, or if it
-uses options that only the domain "ndscatter" has. The new model runs only in sessions with the
-library. Requires the onnx package.
+Rewrite a model only in one of two cases: the host does not let the library replace the operators of
+the ONNX standard, or you want to use options that only the operators of the domain "ndscatter"
+have. The new model runs only in sessions that have registered the library. The script requires the
+onnx package.
 """
 
 import sys

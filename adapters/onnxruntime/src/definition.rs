@@ -9,9 +9,11 @@ use ndscatter::{CacheMode, DType, Operator};
 /// The domain of an operator's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
-    /// The domain of the ONNX standard. The library replaces its operators.
+    /// The domain of the ONNX standard. For the scatters of this domain, the library replaces the
+    /// kernels of the host.
     Standard,
-    /// The domain of this library, `ndscatter`, with more options.
+    /// The domain of this library, `ndscatter`. Its operators have more options than the operators
+    /// of the standard.
     Own,
 }
 
@@ -26,12 +28,12 @@ pub(crate) enum Role {
     OptionalIndices,
 }
 
-/// An operator, in all its versions. A later version adds types and reductions, and keeps the
-/// meaning of the earlier ones.
+/// An ONNX operator, in all its versions. A later version of an operator adds element types and
+/// reductions, and keeps the meaning of the earlier types and reductions.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: &'static CStr,
-    /// The operator of the crate, with the default attributes.
+    /// The operator of the crate for a node with the default attributes.
     pub(crate) operator: Operator,
     /// Minor version of the first supported host (1.x) that has the operator.
     pub(crate) host: u32,

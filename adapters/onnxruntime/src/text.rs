@@ -1,8 +1,9 @@
 //! Scatters of strings, which are objects of the host.
 //!
-//! Without a reduction, strings are moved. `add` appends updates to the existing string, in order.
-//! A scatter of element numbers computes the destinations of updates, so the crate checks the
-//! indices as for other types.
+//! Without a reduction, updates replace existing strings. The reduction add appends the updates of
+//! an element to the existing string, in the order of the updates. To find the destination of each
+//! update, this module calls the crate with integers, the numbers of the elements, instead of
+//! strings. The crate therefore checks the indices as for other element types.
 
 use ndscatter::{Reduction, ScatterError, TensorView};
 use ort_sys::OrtValue;
@@ -12,7 +13,7 @@ use crate::attributes::Attributes;
 use crate::failure::Failure;
 use crate::tensor::Tensor;
 
-/// The input tensors of a run. `indices` is a view of the crate.
+/// The input tensors of a run.
 #[derive(Debug)]
 pub(crate) struct Strings<'a> {
     pub(crate) data: &'a Tensor,
@@ -43,7 +44,8 @@ impl Strings<'_> {
         if !joins {
             return Ok(Work::Moves(last.to_vec()));
         }
-        // The gather writes 0 for a skipped update.
+        // The gather gives each update the number of its destination, counted from 1. For a skipped
+        // update, the gather writes 0.
         let destinations = numbers(1, self.data.len())?;
         let destinations = attributes.gather()?.allocate(
             TensorView::contiguous(&destinations, &self.data.shape)?,
@@ -55,7 +57,8 @@ impl Strings<'_> {
         })
     }
 
-    /// Writes all strings of `output`. In place, writes only the strings that updates address.
+    /// Writes all strings of `output`. If `in_place` is true, `output` is the tensor of the data,
+    /// and this function writes only the strings that updates address.
     ///
     /// # Safety
     ///
@@ -71,8 +74,10 @@ impl Strings<'_> {
         let mut bytes = Vec::new();
         let mut copy = |from, position, to| {
             bytes.clear();
-            // SAFETY: the tensors are valid (contract of this function). Positions are below their
-            // numbers of elements.
+            // SAFETY: the tensors are valid (contract of this function). `position` is below the
+            // number of elements of `from`: it is computed by `plan`, or is the number of an
+            // element of the data. `to` is the number of an element of the data, and `output` has
+            // the shape of the data.
             unsafe {
                 api.append_string(from, position, &mut bytes)?;
                 api.set_string(output, to, &bytes)
@@ -112,8 +117,9 @@ impl Strings<'_> {
                         continue;
                     };
                     let mut joined = Vec::new();
-                    // SAFETY: the tensors are valid (contract of this function). Positions are
-                    // below their numbers of elements.
+                    // SAFETY: the tensors are valid (contract of this function). `to` is below the
+                    // number of elements of the data, which `output` has too. `update` is below the
+                    // number of updates, because `plan` computed one destination per update.
                     unsafe {
                         if *with_self {
                             api.append_string(self.data.value, to, &mut joined)?;
@@ -133,10 +139,11 @@ impl Strings<'_> {
 /// The strings that a scatter writes.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// For each element of the output, the number of its source. Numbers count the elements of data
-    /// and then the elements of updates.
+    /// For each element of the output, the number of the element that it is copied from. These
+    /// numbers count the elements of data and then the elements of updates.
     Moves(Vec<usize>),
-    /// For each update, the number of its destination, counted from 1. 0 for a skipped update.
+    /// For each update, the number of its destination, counted from 1. The number is 0 for a
+    /// skipped update. `with_self`: whether the existing string is the beginning of the result.
     Joins {
         destinations: Vec<usize>,
         with_self: bool,

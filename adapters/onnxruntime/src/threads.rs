@@ -1,7 +1,7 @@
 //! The host's threads as a pool.
 //!
-//! Runs tasks with the host's parallel-for, and measures how many threads the host has. This module
-//! knows threads and time. It knows nothing of tensors.
+//! This module runs tasks with the host's parallel-for, and counts the host's threads. It knows
+//! threads and time. It knows nothing of tensors.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,25 +16,29 @@ use ort_sys::OrtKernelContext;
 use crate::api::Api;
 use crate::failure::Failure;
 
-/// Time that a probe waits for one more thread to start a task. A sleeping thread needs at least 50
-/// microseconds to wake up.
+/// Time that a probe ([`HostPool::probe`], which counts the host's threads) waits for one more
+/// thread to start a task. A sleeping thread needs at least 50 microseconds to wake up.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The number of threads that run the host's tasks.
 ///
 /// The host does not report this number. The number is configured for the session, or measured by a
-/// probe. A probe may find fewer threads than processors, because other work keeps threads busy.
-/// Runs therefore repeat the probe: runs 1, 2, 4, 8 and so on, and every [`INTERVAL`]-th run.
+/// *probe*: tasks on the host's threads that count the threads. A probe may find fewer threads than
+/// processors, because other work keeps threads busy. Later runs therefore repeat the probe, until
+/// a probe finds one thread per processor: runs 1, 2, 4, 8 and so on, and every [`INTERVAL`]-th
+/// run.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    /// Configured number, or the largest number that a probe has found.
+    /// Number of threads: the configured number, or the largest number of threads that a
+    /// measurement ([`HostPool::probe`]) has found. 0 before the first measurement.
     most: AtomicUsize,
-    /// Number of runs that requested the number of threads. `None` if the number is configured.
+    /// Number of calls of [`Workers::get`] so far. `None` if the number of threads is configured. A
+    /// run of an operator calls `get` if it may use several threads.
     requests: Option<AtomicUsize>,
 }
 
-/// Maximum distance between two probes, in runs. The cost of 200 microseconds is negligible
-/// compared with 1024 runs of a millisecond.
+/// Maximum distance between two probes, in runs. A probe costs about 200 microseconds, which is
+/// negligible compared with 1024 runs of a millisecond.
 const INTERVAL: usize = 1024;
 
 impl Workers {
@@ -45,7 +49,8 @@ impl Workers {
         }
     }
 
-    /// Returns the number of threads. Calls `probe` if a measurement is due.
+    /// Returns the number of threads. Calls `probe`, with the number of processors as the argument,
+    /// if a measurement is due. `probe` returns the number of threads that it found.
     fn get(&self, probe: impl FnOnce(usize) -> usize) -> usize {
         if let Some(requests) = &self.requests {
             let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -60,7 +65,7 @@ impl Workers {
 }
 
 /// Number of active runs in the process. Concurrent sessions share the processors, although each
-/// has separate threads.
+/// session has separate threads.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// The host's threads during one run.

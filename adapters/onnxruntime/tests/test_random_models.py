@@ -45,8 +45,8 @@ OWN_REDUCTIONS = [*REDUCTIONS, "sub", "mean"]
 
 
 def numbers(rng: np.random.Generator, element: ElementType, shape: Any) -> Array:
-    """Returns small numbers, whose products stay finite. `reference.fast` requires numbers without
-    zeros."""
+    """Returns small numbers, so that products of them stay finite. No number is zero, because the
+    fast functions of the reference require numbers without zeros."""
     if element.is_float:
         made = rng.uniform(0.25, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
         return np.asarray(made, np.float32)
@@ -55,7 +55,7 @@ def numbers(rng: np.random.Generator, element: ElementType, shape: Any) -> Array
 
 @dataclass
 class Scattering:
-    """A scatter without its data."""
+    """A scatter node: its indices and attributes, and the shape of its updates, but no data."""
 
     op: str
     domain: str
@@ -110,7 +110,7 @@ def scattering(
 
 @dataclass
 class Maker:
-    """Builder of a model. Keeps its nodes and the value of each tensor."""
+    """Builder of a model. Keeps the nodes of the model and the expected value of each tensor."""
 
     rng: np.random.Generator
     element: ElementType
@@ -169,7 +169,8 @@ class Maker:
         self.tensors[name] = result
         return name
 
-    # Steps: each adds one tensor.
+    # The methods from `scatter` to `loop` are the possible steps of a random model. Each method
+    # adds nodes that compute one more tensor, and returns the name of the tensor.
 
     def scatter(self, data: str) -> str:
         made = scattering(self.rng, self.tensors[data].shape, self.moved)
@@ -372,7 +373,8 @@ def test_random_model(seed) -> None:
 @pytest.mark.parametrize("mode", ["sequential", "parallel"])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way(threads, mode, way) -> None:
-    """Some of these models, with every combination of options."""
+    """Checks the first four random models of `test_random_model`, with every combination of memory
+    option or optimisation level, execution mode and number of threads."""
     for seed in range(4):
         made = make(np.random.default_rng([1, seed]))
         check(*made, threads=threads, **WAYS[way], **(PARALLEL if mode == "parallel" else {}))
@@ -380,7 +382,7 @@ def test_every_way(threads, mode, way) -> None:
 
 @pytest.mark.parametrize("seed", range(LARGE))
 def test_large_model(seed) -> None:
-    """A model that is large enough to use all threads."""
+    """Checks a model whose scatters are large enough to use all threads."""
     made = make(np.random.default_rng([2, seed]), moved=MANY)
     for threads in (1, 2, 4):
         check(*made, threads=threads, **(PARALLEL if threads == 2 else {}))

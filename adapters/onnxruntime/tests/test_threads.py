@@ -30,7 +30,8 @@ COUNTERS = 1024
 
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_million_adds(rng, capsys, constant) -> None:
-    """Adds a million ones to 1024 counters."""
+    """Adds a million ones to 1024 counters. Checks that ndscatter loses no add, and prints the
+    number of adds that the built-in kernel loses."""
     indices = rng.integers(0, COUNTERS, (ADDS, 1))
     feeds = {"data": np.zeros(COUNTERS, np.int64), "updates": np.ones(ADDS, np.int64)}
     feeds |= {} if constant else {"indices": indices}
@@ -39,7 +40,8 @@ def test_million_adds(rng, capsys, constant) -> None:
         indices=indices if constant else None,
     )  # fmt: skip
     wanted = np.bincount(indices[:, 0], minlength=COUNTERS)
-    # The built-in kernel loses a random number of updates. Takes the worst of some runs.
+    # The built-in kernel loses a random number of updates. The test reports the run, of 20 runs,
+    # that lost the most updates.
     elsewhere = session(serialized, library=False, threads=2)
     least = min((run(elsewhere, **feeds) for _ in range(20)), key=np.sum)
     wrong, lost = (least != wanted).sum(), ADDS - least.sum()
@@ -56,7 +58,8 @@ def test_million_adds(rng, capsys, constant) -> None:
         print(f"ndscatter, 1, 2 and 4 threads: 0 of {COUNTERS} counters wrong")
 
 
-# operator, domain, shape of data, axis or tuple length, rows of updates
+# For each case: operator, domain, shape of data, axis (ScatterElements) or tuple length
+# (ScatterND), and the number of tuples (ScatterND) or of updates along the axis (ScatterElements).
 SHAPES: dict[str, tuple[str, str, tuple[int, ...], int, int]] = {
     "rows": ("ScatterND", "", (5000, 64), 1, 20_000),
     "few_rows": ("ScatterND", "", (7, 256), 1, 6000),
@@ -125,8 +128,9 @@ def test_same_bits(rng, case, reduction) -> None:
 @pytest.mark.parametrize("case", ["rows", "few_singles", "elements_along_0"])
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_same_bits_of_own(rng, case, element, given, constant) -> None:
-    """All numbers of threads give the bits of one thread. Tests of small shapes compare
-    the bits of one thread with the reference."""
+    """Checks operators of the domain `ndscatter`: the result with several threads has the same bits
+    as the result with one thread. Other files test small shapes, and compare the results of one
+    thread with the naive loops of `reference.py`."""
     op = SHAPES[case][0]
     feeds, attributes = large(rng, case, element)
     indices = feeds.pop("indices") if constant else None

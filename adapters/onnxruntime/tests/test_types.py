@@ -97,9 +97,10 @@ def test_float8_is_not_reduced(rng, element, reduction) -> None:
 
 @pytest.mark.parametrize("element", [BFLOAT16, *FLOAT8], ids=str)
 def test_every_pattern_is_moved(element) -> None:
-    """A move keeps all bits of a value, also of NaN. Where the host's Python interface has no
-    tensors of these types, the graph casts from and to float32 and the test compares values instead
-    of bits."""
+    """Checks that moving bfloat16 and 8-bit float elements keeps all bits, also of NaN. Older
+    Python interfaces of the host cannot make tensors of bfloat16 and 8-bit floats. With such an
+    interface, the graph casts its inputs from float32 and its output to float32, and the test
+    compares values instead of bits."""
     size = 8 * element.dtype.itemsize
     patterns = np.arange(2**size, dtype=f"u{element.dtype.itemsize}")
     if HAS_RAW_VALUES:
@@ -129,7 +130,8 @@ def test_every_pattern_is_moved(element) -> None:
         assert_same(found, wanted)
 
 
-# 4-bit elements: models of opset 24, which has all three types
+# 4-bit elements. The models have opset 24, which has all three 4-bit types: UINT4, INT4 and
+# FLOAT4E2M1.
 
 
 def pack(nibbles: reference.Array) -> bytes:
@@ -233,7 +235,8 @@ def test_four_bits_out_of_bounds(rng, name) -> None:
 LENGTHS = (0, 1, 15, 16, 22, 23, 1000, 100_000)
 TEXTS = ["x" * length for length in LENGTHS] + ["zażółć gęślą jaźń", "散布", "🦀🦀", "é" * 40_000]
 
-# The host never runs nodes of strings in place. A caller can bind one buffer as data and output.
+# The host never chooses to run a scatter of strings in place. A caller can request a run in place:
+# the caller binds one buffer as data and as output.
 WAYS = {"apart": run, "in_place": run_in_one_buffer}
 
 
@@ -248,8 +251,8 @@ def texts(rng: np.random.Generator, shape: tuple[int, ...]) -> reference.Array:
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 @pytest.mark.parametrize("way", WAYS)
 def test_strings(rng, domain, reduction, op, way) -> None:
-    """Duplicates, empty and long strings, and characters of several bytes. The second run in a
-    session must not see results of the first."""
+    """Checks scatters with duplicates of empty strings, long strings and strings with characters of
+    several bytes. The second run of a session must not use results of the first run."""
     given = {"reduction": reduction} | ({"axis": 1} if op == "ScatterElements" else {})
     shapes = ([None, 4], [None, None], [None, None])
     serialized = one_node(op, STRING, shapes, **by_domain(domain), **given)

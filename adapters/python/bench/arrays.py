@@ -5,8 +5,9 @@
     python bench/arrays.py --plot ratios.svg    # a bar chart; needs matplotlib
     python bench/arrays.py --calls              # the time of a call on 4 elements
 
-A ratio is numpy's time divided by ndscatter's. Times are minima over the rounds. The two
-measurements are interleaved. Before the measurement, the results must be equal element for element.
+A ratio is numpy's time divided by ndscatter's time. Times are minima over the rounds. The measurements
+of numpy and of ndscatter are interleaved. Before the measurement, the results of numpy and of ndscatter
+must be equal element for element.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ Call = Callable[[], Any]
 
 @dataclass
 class Pair:
-    """A workload: a call of numpy (`theirs`) and of ndscatter (`ours`). Both return a result."""
+    """A workload: a call of numpy (`theirs`) and an equal call of ndscatter (`ours`). Each call returns a
+    result. `numpy` is the text of numpy's call."""
 
     name: str
     numpy: str
@@ -46,7 +48,7 @@ class Pair:
     ours: Call
 
 
-#: A function that makes a pair. Its first argument is the name.
+#: A function that makes a `Pair`, with all its arguments bound. The first argument is the pair's name.
 Workload = partial[Pair]
 
 
@@ -98,7 +100,7 @@ def normal(rng: np.random.Generator, *shape: int, dtype: npt.DTypeLike = np.floa
 
 def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index: Any, updates: Array, threads: int) -> Pair:
     """Return a pair that reduces `updates` into the data in place. numpy and ndscatter have
-    separate copies of the data, because each call increases the values."""
+    separate copies of the data, because each call changes the values."""
     mine = data.copy()
     return Pair(
         name,
@@ -237,7 +239,7 @@ def gathers(threads: int) -> Iterator[Workload]:
 
 
 def small(threads: int) -> Iterator[Workload]:
-    """Yield the workload `tiny` and other calls on 4 elements. They are not part of the means."""
+    """Yield the workload `tiny` and other calls on 4 elements. The geometric means exclude these calls."""
     data, index, updates = np.zeros(8, np.float32), np.array([1, 7, 3, 1]), np.ones(4, np.float32)
     tuples, square = index[:, None].copy(), np.zeros((4, 2), np.float32)
     pair = (index % 4, index % 2)
@@ -262,7 +264,8 @@ def timed(call: Call, repeats: int) -> float:
 
 
 def compare(pair: Pair, rounds: int, budget: float) -> Row:
-    """Measure a pair: minima over the rounds. Stops after 4 rounds if the budget is spent."""
+    """Measure a pair: the minimum time of each side over the rounds. Stops after at least 4 rounds if the
+    time `budget` (in seconds) is over."""
     if not np.array_equal(pair.theirs(), pair.ours()):
         raise SystemExit(f"{pair.name}: the results differ")
     once = max(timed(pair.theirs, 1), timed(pair.ours, 1))

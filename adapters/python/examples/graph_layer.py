@@ -6,8 +6,8 @@
 # six communities, and most edges connect nodes of one community. The features of a single node
 # contain little information about its community.
 #
-# Run it in a folder with `common.py`: `python graph_layer.py [--out FOLDER] [--quick]`, or cell by
-# cell in Jupyter, VS Code or Spyder. It needs numpy, matplotlib and torch.
+# Run this example in a folder with `common.py`: `python graph_layer.py [--out FOLDER] [--quick]`, or
+# cell by cell in Jupyter, VS Code or Spyder. The example needs numpy, matplotlib and torch.
 
 # %%
 import numpy as np
@@ -26,8 +26,8 @@ communities, share = 6, 0.75
 # %% [markdown]
 # ## The graph
 #
-# A stochastic block model. The sender of an edge belongs to the receiver's community with
-# probability 0.75. Otherwise it is a random node.
+# The graph is a stochastic block model. With probability 0.75, the sender of an edge is a random node
+# of the receiver's community. Otherwise the sender is a random node of any community.
 
 # %%
 random = np.random.default_rng(0)
@@ -44,7 +44,7 @@ print(f"{nodes:,} nodes, {edges:,} edges, {width} features")
 # %% [markdown]
 # ## One layer by hand
 #
-# `scatter_update` with `reduction="mean"` replaces a sum, a count and a division in numpy.
+# One call of `scatter_update` with `reduction="mean"` replaces a sum, a count and a division in numpy.
 # `include_self=False` excludes the existing zeros from the means. Nodes without a neighbour keep
 # zeros. The edges do not change, so one plan serves all layers and all epochs.
 
@@ -89,9 +89,11 @@ print_table("one layer", race(layers, rounds=2 if args.quick else 7))
 # %% [markdown]
 # ## Two layers that learn
 #
-# A network calls torch's function, with its gradients. One node in twenty has a label. Two networks
-# with equal initial weights are trained, one of them under `ndscatter.torch.enable()`. Their epochs
-# are interleaved. The second layer computes two numbers per node, which are drawn below.
+# The layers of a network call `by_torch`, so torch's `index_add` and `index_select` compute the means,
+# and torch's autograd computes the gradients. One node in twenty has a label. Two networks with equal
+# initial weights are trained. The first network is trained under `ndscatter.torch.enable()`, which runs
+# these torch functions on ndscatter's kernels. The epochs of the two networks are interleaved. The
+# second layer computes two numbers per node. The plot below shows these numbers.
 
 
 # %%
@@ -145,7 +147,8 @@ print(f"loss {one.losses[0]:.3f}, after {epochs} epochs {one.losses[-1]:.3f}")
 # %% [markdown]
 # ## What was learnt
 #
-# The two numbers of some nodes without a label. The colour is the community.
+# The plot shows the two numbers of some nodes without a label, before and after training. The colour of
+# a node is its community.
 
 # %%
 palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]

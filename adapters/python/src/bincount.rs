@@ -1,6 +1,6 @@
 //! `bincount`: the rules of `np.bincount`.
 //!
-//! Short lists are counted here. Longer lists are counted by a scatter of the crate.
+//! A plain loop of this module counts short lists. A scatter of the crate counts longer lists.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -92,11 +92,13 @@ fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
     object.ok_or_else(|| PyTypeError::new_err("the array has no object"))
 }
 
-/// Minimum number of list elements of a call that runs a kernel. For a shorter list, a plain
-/// counting loop costs less than the overhead of a kernel.
+/// Limit of [`short`], in list elements. `short` counts lists with fewer elements by a plain loop,
+/// which costs less than the overhead of a scatter. Calls with `out`, and calls with weights that
+/// are not f64, run a scatter for lists of any length.
 const SHORT: usize = 8192;
 
-/// Counts a short list. Returns `None` for a long list, or for weights that need a conversion.
+/// Counts a list of fewer than [`SHORT`] elements, or sums its weights, by a plain loop. Returns
+/// `None` for a longer list, and for weights that are not f64 or do not have the shape of the list.
 fn short<'py>(
     py: Python<'py>,
     numbers: &Array<'py>,
@@ -183,7 +185,8 @@ fn given(out: Source<'_>, least: usize) -> PyResult<Array<'_>> {
     Ok(output)
 }
 
-/// Converts the weights to the type of the output.
+/// Checks that the weights have the shape of the list, and converts the weights to the type of the
+/// output.
 fn weighed<'py>(
     weights: Array<'py>,
     numbers: &Array<'py>,
@@ -200,10 +203,11 @@ fn weighed<'py>(
     }
 }
 
-/// Smallest number of list elements per thread: an estimated 50 microseconds of one thread.
+/// Minimum number of list elements per thread in the search for the largest number. One thread
+/// needs an estimated 50 microseconds for these elements.
 const SHARE: usize = 1 << 18;
 
-/// Returns the largest number plus one.
+/// Returns the number of bins of a list: its largest number plus one, or 0 for an empty list.
 fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult<usize> {
     let line = numbers.line();
     let line = line.ok_or_else(|| {
@@ -214,7 +218,8 @@ fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult
         len if len < 2 * SHARE => largest(&line, 0..len),
         _ => py.detach(|| largest_of_shares(&line, pool(threads))),
     };
-    // Negative numbers below the largest are detected when they are counted.
+    // A negative number is detected here only if all numbers are negative. Otherwise, the loop or
+    // the scatter that counts the numbers detects it.
     let count = usize::try_from(largest + 1).unwrap_or(usize::MAX);
     match largest {
         ..0 => Err(negative()),
@@ -225,7 +230,7 @@ fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult
     }
 }
 
-/// Computes the largest number on all workers of a pool.
+/// Computes the largest number of a list on all workers of a pool.
 fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
     let workers = pool.workers().unwrap_or(1).max(1);
     let share = line.len().div_ceil(workers).max(SHARE);
@@ -239,7 +244,7 @@ fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the largest number of a range.
+/// Returns the largest number among the list elements at the positions `range`.
 fn largest(line: &Line, range: Range<usize>) -> i128 {
     let mut largest = i128::MIN;
     for_integers!(line.dtype(), T => {

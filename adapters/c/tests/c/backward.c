@@ -1,16 +1,17 @@
-/* Gradients of scatters, compared with values computed by hand: every reduction,
- * in place, and with one gradient left out. Invalid calls must write nothing. */
+/* Tests of the gradients of scatters. The gradients of every reduction are compared with
+ * values computed by hand. Some calls write grad_data in the memory of grad_output (in place),
+ * and some calls omit grad_data or grad_updates. Invalid calls must write nothing. */
 
 #include "check.h"
 
 #include <math.h>
 
-/* Number of updates of the four elements: 1, 3, 1 and 0. */
+/* Destinations of the five updates. The four elements of data have 1, 3, 1 and 0 updates. */
 static const int64_t AT[] = {1, 0, 1, 1, 2};
 static const float DATA[] = {2, 4, 3, 9}, UPDATES[] = {4, 5, 0, 4, 3}, GRADIENT[] = {1, 6, 2, 8};
 
-/* Expected output and gradients of each reduction, with and without self. The gradients are multiplied by -2.
- * */
+/* Expected output and gradients of each reduction. Rows with exclude_self 0 include the value of data in the
+ * reduction, and rows with exclude_self 1 do not. The expected gradients contain the factor -2. */
 static const struct {
   int32_t reduction, exclude_self, none_gradient;
   float output[4], data[4], updates[5];
@@ -74,7 +75,8 @@ static void of_each_reduction(void) {
   }
 }
 
-/* A tensor that the gradient does not depend on may be null. Other tensors may not. */
+/* The gradients do not depend on some of the tensors data, updates and output. Such a tensor may be null. A null
+ * pointer for another of these tensors is an error. */
 static void without_inputs(void) {
   float memory[4], of_updates[5];
   DLTensor grad_output = TENSOR(GRADIENT, F32, 4), updates = TENSOR(UPDATES, F32, 5), data = TENSOR(DATA, F32, 4);

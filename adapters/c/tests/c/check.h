@@ -1,7 +1,7 @@
-/* Shared by all files of the test: checks that report their failure, and short
- * notations for tensors and options.
+/* Declarations that all files of the C tests share: checks that report their failure,
+ * and short notations for tensors and options.
  *
- * Knows the interface. Knows nothing of the expected results. */
+ * This file knows the C interface. It knows nothing of the expected results. */
 
 #ifndef CHECK_H
 #define CHECK_H
@@ -84,7 +84,8 @@ bool has_plan(const problem *problem);
 size_t size_of(DLDataType type);         /* bytes of an element */
 size_t bytes_of(const DLTensor *tensor); /* bytes of all elements */
 
-/* Make the call or the plan that a problem describes. A null tensor stands for a missing argument. */
+/* The first two functions make the call that a problem describes. The other two functions make the plan. A null
+ * pointer to a tensor passes null for this argument. */
 nds_status call_with(const problem *problem, const DLTensor *data, const DLTensor *indices, const DLTensor *updates,
                      DLTensor *output);
 nds_status call(const problem *problem, DLTensor *output);
@@ -97,10 +98,12 @@ nds_status make_plan(const problem *problem, nds_plan **plan);
  * Data must be row-major. */
 void check_everywhere(const problem *problem, const DLTensor *shape, const void *expected);
 
-/* check_refused checks that a call of the operator fails with the status `expected`, and leaves the `bytes` bytes
- * at `memory` unchanged. check_plan_refused checks that the function that makes a plan fails with the status
- * `expected`, and sets the caller's plan pointer to null. */
+/* Checks that the call of a problem fails with the status `expected`. The failed call must not change the first
+ * `bytes` bytes at the address `memory`. */
 void check_refused(const problem *problem, DLTensor *output, nds_status expected, const void *memory, size_t bytes);
+
+/* Checks that making a plan of a problem fails with the status `expected`. The failed call must set the caller's
+ * plan pointer to null. */
 void check_plan_refused(const problem *problem, nds_status expected);
 
 /* A small valid call of any operator. Tests make one argument of it invalid. */
@@ -135,18 +138,19 @@ typedef struct large {
 void make_large(large *large, operator_name operator_);
 void free_large(large *large);
 
-/* A host's parallel-for, and counts of its calls and tasks. */
+/* The pool of a host, with the numbers of calls of its parallel-for function and of tasks that ran. */
 typedef struct host {
   nds_pool pool;
   size_t threads;             /* number of threads that on_pthreads starts */
-  void (*before)(void);       /* each of these threads calls it before its tasks; or null */
-  void (*after)(void);        /* each of these threads calls it after its tasks; or null */
+  void (*before)(void);       /* function that each of these threads calls before its tasks, or null */
+  void (*after)(void);        /* function that each of these threads calls after its tasks, or null */
   unsigned long calls, tasks; /* totals */
 } host;
 
 typedef int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument);
 
-/* Correct implementations: on the calling thread in ascending and in descending order, and on new threads. */
+/* Correct parallel-for functions. in_turn runs the tasks on the calling thread in ascending order, backwards runs
+ * them there in descending order, and on_pthreads runs them on new threads. */
 parallel_for in_turn, backwards, on_pthreads;
 
 host make_host(parallel_for *run, uint32_t workers);
@@ -155,7 +159,7 @@ const nds_pool *pool_of(host *host);
 /* Runs a function on this number of threads at once. Each call receives its thread's number. */
 void on_threads(size_t threads, void (*run)(size_t number, void *shared), void *shared);
 
-/* The suites. Each file has one, except threads.c, which has three. */
+/* The test suites. Each file has one suite, except threads.c, which has three suites. */
 void test_operators(void);
 void test_reductions(void);
 void test_types(void);

@@ -8,9 +8,9 @@ static DLTensor at_byte(DLTensor tensor, uint64_t byte_offset) {
   return tensor;
 }
 
-/* The same sum in every combination of layouts of the four tensors. Data is
- * [[1 2 3] [4 5 6]]. [10 20 30] is added to the last row and [100 200 300] to the
- * first row. */
+/* The data, indices, updates and output of one sum. The tests compute this sum for every
+ * combination of layouts of the four tensors. The data is [[1 2 3] [4 5 6]]. The sum adds
+ * [10 20 30] to the last row of the data and [100 200 300] to the first row. */
 static const int64_t PLACES[] = {1, 0};
 static const int32_t SUM[] = {101, 202, 303, 14, 25, 36};
 
@@ -62,7 +62,7 @@ typedef struct place {
 
 static const place OUTPUTS[VARIANTS] = {{0, {3, 1}}, {0, {1, 2}}, {5, {-3, -1}}, {2, {7, 2}}, {3, {-3, 1}}};
 
-/* Compares the elements with `expected`, and all other numbers with -7. */
+/* Compares the elements of an output with `expected`, and all other numbers of its memory with -7. */
 static void check_spread(const place *place, const int32_t *expected, const int32_t *memory, size_t count) {
   int32_t wanted[16];
   for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -100,7 +100,8 @@ static void every_combination(void) {
   }
 }
 
-/* Data and output are the same tensor: in each layout, one-shot and planned. */
+/* Runs the sum in place, with one tensor as data and output: in each layout of this tensor, by a
+ * one-shot call and by a plan. */
 static void in_place(void) {
   DLTensor data[VARIANTS], indices[VARIANTS], updates[VARIANTS];
   data_variants(data);
@@ -138,10 +139,11 @@ static void in_place(void) {
   }
 }
 
-/* A scatter in place whose data and output describe the same tensor differently. Data
- * has null strides, and its pointer `data` contains the offset. The output has explicit
- * strides, with an arbitrary stride for the axis of size 1, and byte_offset contains
- * the offset. */
+/* Runs a scatter in place whose two DLTensor structs describe one tensor differently. The
+ * struct of the data has null strides and byte_offset 0, and its pointer points to the first
+ * element. The struct of the output has explicit strides, with an arbitrary stride for the
+ * axis of size 1. Its pointer points to the start of the memory, and its byte_offset is the
+ * distance to the first element. */
 static void two_names_of_one_tensor(void) {
   int32_t memory[] = {0, 1, 2, 3};
   const int32_t expected[] = {0, 1, 12, 3}, update[] = {10};
@@ -153,7 +155,7 @@ static void two_names_of_one_tensor(void) {
   CHECK_BYTES(expected, memory, sizeof memory);
 }
 
-/* Strides of 0: one value stands for all elements. */
+/* Tensors with strides of 0: one value in memory is the value of all elements. */
 static void broadcasts(void) {
   const int32_t seven[] = {7}, five[] = {5};
   const int32_t filled[] = {7, 12, 7, 17}, ones[] = {7, 12, 7, 7};

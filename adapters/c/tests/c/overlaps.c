@@ -1,4 +1,4 @@
-/* Outputs that share memory with an input, or with themselves. */
+/* Tests of outputs that share memory with an input, and of outputs whose own elements overlap. */
 
 #include "check.h"
 
@@ -8,8 +8,10 @@ typedef union memory {
   int64_t integers[32];
 } memory;
 
-/* Positions of tensors in one memory. A position counts float32 numbers from the
- * start, or int64 numbers for indices. All tensors of an arrangement are inside one `memory`. */
+/* Positions of the four tensors of a scatter in one `memory`, and the status that the scatter
+ * must return. The position of the data, updates or output is the number of float32 numbers
+ * before the tensor's first element. The position of the indices is the number of int64
+ * numbers before the first index. */
 typedef struct arrangement {
   const char *reason;
   int64_t output_at, output_strides[2];
@@ -18,7 +20,8 @@ typedef struct arrangement {
   nds_status status;
 } arrangement;
 
-/* What the output shares memory with. Data and output are 4 x 3, updates 2 x 3 and indices 2 x 1. */
+/* The first field of a row says with which tensor the output shares memory. The data and the output have the
+ * shape [4, 3], the updates [2, 3] and the indices [2, 1]. */
 static const arrangement ARRANGEMENTS[] = {
     {"a row further than data", 3, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"a row before data", 0, {3, 1}, 3, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
@@ -82,7 +85,8 @@ static void scatter(const arrangement *a, bool planned) {
   nds_plan_free(plan);
 }
 
-/* A gather cannot run in place: an output on the data is refused, also with the same shape. */
+/* A gather cannot run in place: a call whose output shares memory with the data is refused, also if the output
+ * has the address and shape of the data. */
 static void gathered_over_inputs(void) {
   memory memory;
   fill(&memory);
@@ -137,7 +141,7 @@ typedef struct described {
 enum { DATA, INDICES, UPDATES, OUTPUT, TENSORS };
 enum { STRUCT, SHAPE, STRIDES, PARTS };
 
-/* Memory with an output in the middle. */
+/* Memory that contains an output at the byte OUTPUT_AT, with unused bytes before and after the output. */
 typedef union room {
   int64_t alignment;
   unsigned char bytes[256];
@@ -157,7 +161,8 @@ static size_t bytes_of_part(const DLTensor *tensor, int part) {
   return part == STRUCT ? sizeof *tensor : (size_t)tensor->ndim * sizeof(int64_t);
 }
 
-/* Moves a part of a description (struct, shape or strides) to this memory. */
+/* Copies one part of a tensor's description (its struct, shape or strides) to the address `at`. Later
+ * calls use this copy. */
 static void describe_at(described *d, int tensor, int part, unsigned char *at) {
   DLTensor *moved = d->tensors[tensor];
   if (part == STRUCT) {

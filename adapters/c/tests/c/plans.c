@@ -40,8 +40,9 @@ static void many_runs(void) {
   nds_plan_free(plan);
 }
 
-/* The indices may be changed or freed after the plan is made. Making the plan does
- * not read the values of data, so the data pointer may be null until a run. */
+/* A caller may change or free the indices after making a plan. The function that makes the
+ * plan reads only the shape, strides and type of data, so the data pointer may be null until
+ * a run. */
 static void plan_keeps_what_it_needs(void) {
   problem p = sum_of_rows();
   int64_t *indices = allocate(sizeof ROWS);
@@ -61,8 +62,8 @@ static void plan_keeps_what_it_needs(void) {
   nds_plan_free(plan);
 }
 
-/* The output is transposed and reversed, as planned. Data and updates may have any
- * strides. */
+/* Runs a plan whose output is transposed and reversed. A run requires an output with the
+ * planned strides. The data and the updates of a run may have any strides. */
 static void strided_runs(void) {
   problem p = sum_of_rows();
   int64_t strides[] = {1, -4};
@@ -101,7 +102,7 @@ static void gather_runs(void) {
   nds_plan_free(plan);
 }
 
-/* A run uses the reduction of the plan, not that of its options. */
+/* A run of a plan uses the reduction of the plan and ignores the reduction in the options of the run. */
 static void options_of_the_plan(void) {
   problem p = sum_of_rows();
   nds_plan *plan = NULL;
@@ -154,7 +155,7 @@ static void explanations(void) {
   nds_plan_free(plan);
 }
 
-/* Runs that do not match the plan fail and leave the output unchanged. */
+/* A run whose tensors do not match the plan fails and does not change the output. */
 static void refused_runs(void) {
   problem p = sum_of_rows();
   nds_plan *plan = NULL, *gather = NULL;

@@ -1,6 +1,6 @@
 """Builds models of one scatter.
 
-Knows graphs. Knows nothing of sessions.
+This module knows graphs. It knows nothing of sessions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ IR_VERSION_24 = 12
 PEEKED = "peeked"  # one element
 COPIED = "copied"  # all elements, as a list
 
-# Elements of 64 MiB of `f32`.
+# Number of `f32` elements in 64 MiB.
 COPIED_ELEMENTS = 1 << 24
 
 
 def direct(case: Case) -> bytes:
-    """Returns a model whose data is an input and whose result is the output. The scatter must copy
-    the data."""
+    """Returns a model whose data is an input of the model and whose result is its output. The
+    scatter must copy the data."""
     nodes = [_scatter(case, "data", "output")]
     data = _value("data", case.data.dtype, case.data.shape)
     output = _value("output", case.data.dtype, case.data.shape)
@@ -34,8 +34,9 @@ def direct(case: Case) -> bytes:
 def produced(case: Case, then: str) -> bytes:
     """Returns a model that makes the data inside the graph.
 
-    Only the scatter reads the data, and the graph reads its result, so the scatter may run in
-    place. A Concat of two inputs makes the data: one copy, for every element type.
+    Only the scatter reads this data, and a later node reads the scatter's result, so the scatter
+    may run in place. A Concat node joins two inputs to the data. The Concat copies the inputs once,
+    and supports every element type.
     """
     first, second = halves(case.data)
     inputs = [

@@ -1,7 +1,7 @@
 """The rows of the tables: operator, shapes and indices.
 
-Rows of ScatterND use the shapes and patterns of the workloads in `benches/compare`. Knows shapes.
-Knows nothing of arrays or models.
+Rows of ScatterND use the shapes and index patterns of the workloads in `benches/compare`. This
+module knows shapes. It knows nothing of arrays or models.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Elements:
 
 @dataclass(frozen=True)
 class Cache:
-    """A TensorScatter of `length` positions per sequence into [batch, heads, positions, width]."""
+    """A TensorScatter that writes `length` positions of each sequence into a cache of the shape
+    [batch, heads, positions, width]."""
 
     data: tuple[int, int, int, int]
     length: int
@@ -57,9 +58,9 @@ class Cache:
 class Row:
     name: str
     what: Workload | Elements | Cache
-    constant: bool = False  # the indices are part of the model, which has one set
-    sets: int = 3  # sets of indices, through which the runs rotate
-    small: tuple[str, ...] = ()  # forms of a row of table C
+    constant: bool = False  # whether the indices are a constant of the model
+    sets: int = 3  # number of sets of indices, through which the runs rotate; 1 if constant
+    small: tuple[str, ...] = ()  # the forms (INTO, ..) that table C measures; () in other tables
 
     @property
     def base(self) -> str:
@@ -107,7 +108,7 @@ _THROUGHPUT = [
     Row("cache_decode_f16", Cache((32, 8, 2048, 128), 1, dtype="float16")),
     Row("cache_prefill", Cache((4, 8, 4096, 128), 2048)),
     Row("cache_circular", Cache((4, 8, 4096, 128), 2048, "circular")),
-    # ScatterElements: along the only axis, the first axis, the last axis.
+    # ScatterElements along the only axis, the first axis or the last axis.
     Row("elements_1d_set", replace(ONE_AXIS, reduction="none", pattern="unique")),
     Row("elements_1d_add", ONE_AXIS),
     Row("elements_1d_add_i64", replace(ONE_AXIS, dtype="int64")),
@@ -120,7 +121,9 @@ _THROUGHPUT = [
     Row("elements_seed_update", Elements((100, 256, 10, 15), (100, 250, 10, 15), 1, "none")),
 ]
 
-# Rows whose use has constant indices: graphs, masks, layouts.
+# Names of the rows that are measured a second time with indices that are constants of the model. In
+# practice, the indices of these operations are often constant: the edges of a graph, the positions
+# of a mask, or a fixed layout of elements in memory.
 _CONSTANT = [
     "gnn_add", "gnn_max", "moe_add", "elem_unique", "elem_random_add", "histogram_add", "seed_nd",
     "seed_update", "elements_1d_add", "elements_graph_add", "elements_columns_add",
@@ -154,8 +157,8 @@ def _all() -> list[Row]:
 
 
 def _smaller(row: Row) -> Row:
-    """Returns the row of the table with about a sixteenth of its data and indices. Option `--quick`
-    measures such rows to test the benchmark itself."""
+    """Returns a copy of a row with about a sixteenth of the row's data and indices. The option
+    `--quick` measures such rows to test the benchmark itself."""
     if not isinstance(row.what, Workload):
         return row if prod(row.what.data) < _LARGE else replace(row, what=row.what.smaller())
     small = workloads.chosen([row.what.name], quick=True)[0]

@@ -1,6 +1,6 @@
-"""Sessions with the built-in kernels and with ndscatter's kernels, and their bindings.
+"""Sessions with the built-in kernels and with ndscatter's kernels, and the bindings of sessions.
 
-Knows onnxruntime. Knows nothing of timing.
+This module knows onnxruntime. It knows nothing of timing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ BOTH = (BUILT_IN, NDSCATTER)
 
 
 class Library:
-    """ndscatter's library. It stays loaded, so its counters continue."""
+    """ndscatter's library. The library stays loaded, so its counters continue from session to
+    session."""
 
     def __init__(self, path: Path):
         if not path.is_file():
@@ -44,7 +45,7 @@ class Settings:
         self.library = library
         self.threads = threads
         self.spinning = spinning
-        self.told = told  # whether the number of threads is configured or measured
+        self.told = told  # True: ndscatter's number of threads is configured; False: it is measured
 
     def session(self, kernels: str, model: bytes, profile: Path | None = None) -> Session:
         options = onnxruntime.SessionOptions()
@@ -75,7 +76,8 @@ class Session:
         return Binding(self, inputs, output)
 
     def node_times(self) -> dict[str, list[float]]:
-        """Ends profiling. Returns by operator the nanoseconds of its kernel in each run."""
+        """Ends profiling. Returns for each operator the times of the operator's kernel in all runs,
+        in nanoseconds."""
         file = Path(self.session.end_profiling())
         events = json.loads(file.read_text())
         file.unlink()
@@ -87,14 +89,15 @@ class Session:
 
 
 class Binding:
-    """Inputs and an output that are bound once."""
+    """A session with inputs and an output that are bound once, for many runs."""
 
     def __init__(self, session: Session, inputs: Mapping[str, np.ndarray], output: np.ndarray):
         self._owner = session
         self._run = session.session.run_with_iobinding
         self._bound = session.session.io_binding()
         for name, array in inputs.items():
-            # An array that is also the output shares its memory with it.
+            # The OrtValue uses the memory of the array. If the array is also `output`, the input
+            # and the output of the session are therefore one buffer.
             self._bound.bind_ortvalue_input(name, OrtValue.ortvalue_from_numpy(array))
         self._bound.bind_ortvalue_output("output", OrtValue.ortvalue_from_numpy(output))
         self.output = output
@@ -111,5 +114,6 @@ class Binding:
 
 
 def profiles() -> tempfile.TemporaryDirectory:
-    """Returns a temporary folder for profiles."""
+    """Creates a temporary folder for the profiles of sessions. Returns a context manager that gives
+    the path of the folder and deletes the folder at its end."""
     return tempfile.TemporaryDirectory(prefix="ortbench-")

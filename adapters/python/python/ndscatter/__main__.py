@@ -22,7 +22,7 @@ Row = tuple[str, float, float]
 
 
 def describe() -> None:
-    """Print versions and the machine."""
+    """Print the versions of the packages, and properties of the machine."""
     print(f"ndscatter {ndscatter.__version__}")
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
     print(f"instruction set: {ndscatter.instruction_set()}")
@@ -31,7 +31,7 @@ def describe() -> None:
 
 
 def self_test() -> None:
-    """Compare random calls with numpy, bit for bit."""
+    """Compare the results of random calls of ndscatter with numpy's results, bit for bit."""
     random = np.random.default_rng(0)
     end = time.perf_counter() + TEST_SECONDS
     cases = 0
@@ -74,7 +74,10 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def compare() -> list[Row]:
-    """Measure numpy and ndscatter. Returns name, numpy's seconds and ndscatter's seconds."""
+    """Measure operations with numpy and with ndscatter.
+
+    Returns one row per operation: its name, numpy's seconds and ndscatter's seconds.
+    """
     random = np.random.default_rng(1)
     table = np.zeros((100_000, 32), np.float32)
     rows = random.integers(0, len(table), 50_000)
@@ -122,7 +125,7 @@ def compare() -> list[Row]:
 
 
 def print_table(rows: list[Row]) -> None:
-    """Print one line per case."""
+    """Print one line per measured operation: name, numpy's time, ndscatter's time and ratio."""
     width = max(len(name) for name, _, _ in rows)
     print(f"\n{'':{width}}  {'numpy':>9}  {'ndscatter':>9}  ratio")
     for name, theirs, ours in rows:
@@ -130,7 +133,7 @@ def print_table(rows: list[Row]) -> None:
 
 
 def plot(rows: list[Row], path: str) -> None:
-    """Draw one bar per case."""
+    """Draw one bar per measured operation: numpy's time divided by ndscatter's time."""
     try:
         import matplotlib
 

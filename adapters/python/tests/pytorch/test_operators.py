@@ -145,7 +145,7 @@ def ways_of_forward_mode(call, backend):
         def derivative(*primals):
             duals = []
             with forward_ad.dual_level():
-                # No comprehension: dynamo drops tangents in its frame.
+                # A loop, because dynamo drops tangents that a list comprehension makes.
                 for one in primals:
                     duals.append(forward_ad.make_dual(one, torch.ones_like(one)))  # noqa: PERF401
                 return forward_ad.unpack_dual(function(*duals)).tangent
@@ -183,7 +183,7 @@ def ways_of_forward_mode(call, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_forward_mode_is_computed_or_refused(reduction, backend):
-    """Tangents are never dropped. PyTorch would treat those of an operator without a rule as 0."""
+    """No tangent is dropped. PyTorch would use 0 as the tangent of an operator without a rule."""
     index = torch.tensor([0, 1, 0])
     call = lambda d, u: nt.scatter_update(d, index, u, reduction=reduction).sin()
     data, updates = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0, 5.0])
@@ -274,7 +274,8 @@ def cases():
 
 
 def arguments(function, tensors, options):
-    """Return the operator of a function, and the arguments that it gets."""
+    """Return the registered torch operator that the public `function` calls, and the arguments that
+    `function` passes to this operator."""
     found = []
     name = "scatter" if len(tensors) == 3 else "gather"
 

@@ -1,7 +1,8 @@
 """Kernels for PyTorch's CPU operators: conversion of their arguments to calls of the crate.
 
-Knows the arguments of PyTorch's operators, and which calls were measured to be faster. Calls that
-the crate refuses, and calls that would not be faster, go to PyTorch's original kernel.
+This module knows the arguments of PyTorch's operators, and which calls were measured to be faster
+on the crate's kernels than on PyTorch's. PyTorch's original kernel runs the calls that the crate
+refuses, and the calls that would not be faster.
 """
 
 from __future__ import annotations
@@ -19,14 +20,20 @@ Kernel = Callable[..., Any]
 # Types of a scalar argument.
 Scalar = bool | int | float | complex
 Indices = Sequence[Tensor | None]
-# Runs a call and returns True, or returns False and writes nothing. Arguments: output, data (None
-# in place), dim, index, updates and the operator's options.
+# Runs a call on the crate's kernels and returns True, or returns False and writes nothing.
+# Arguments: output, data (None if the output already contains the data), dim, index, updates and
+# the operator's options.
 Attempt = Callable[..., bool]
-# Output of a call, and its initial values. None: the call is in place.
+# Output of a call, and the tensor with its initial values. None: the output already contains its
+# initial values.
 Placed = tuple[Tensor, Tensor | None]
-# Chooses the output of one form of an operator from `self` and `out`. None: PyTorch runs the call.
+# Determines the output of a call. A PyTorch operator has three forms: functional (returns a new
+# tensor), in place (writes to `self`), and with an argument `out`. Each form has one function of
+# this type. The arguments are `self` and `out` of the call. The result is the output and its
+# initial values. None: PyTorch's original kernel runs the call.
 Place = Callable[[Tensor, Tensor | None], Placed | None]
-# Makes a kernel from the original kernel. The bool says whether to run calls of any size.
+# Makes a replacement kernel. Arguments: PyTorch's original kernel, and whether the replacement also
+# runs the calls that were measured to be slower.
 Make = Callable[[Kernel, bool], Kernel]
 
 
@@ -34,8 +41,8 @@ class Override(NamedTuple):
     """A replacement of the kernel of one operator."""
 
     make: Make
-    # A call goes to PyTorch if every tensor at the positions `counted` has fewer elements than
-    # this.
+    # PyTorch's original kernel runs a call if every tensor at the positions `counted` has fewer
+    # elements than `least`.
     least: int
     # Positions of the arguments whose numbers of elements are compared with `least`. Position 0 is
     # the dispatch key set.
@@ -59,19 +66,20 @@ class Override(NamedTuple):
 # Dispatch through Python costs 2 to 4 us. PyTorch is therefore faster for every call with fewer
 # elements than SMALLEST.
 SMALLEST = 64
-# PyTorch sorts and sums rows of at least 16 floats by a kernel that costs at least 7 us. For ROWS
-# elements in rows that this kernel does not support, PyTorch's time is twice the cost of dispatch
-# through Python.
+# Limit of scatters of rows. PyTorch sorts and sums rows of at least 16 floats by a kernel that
+# costs at least 7 us. For ROWS elements in rows that this kernel does not support, PyTorch's time
+# is twice the cost of dispatch through Python.
 ROWS = 2048
-# PyTorch writes and reads whole slices fast, one after the other.
+# Limit of copies of slices. PyTorch copies whole slices fast, one after the other.
 SLICES = 4096
-# PyTorch runs a million single elements in 2 ms. The table must be larger than the cache.
+# Limits of scatters of single elements. PyTorch scatters a million single elements in 2 ms.
+# ndscatter is faster only if the table (the tensor that is written) is larger than the cache.
 ELEMENTS = 1 << 18
 ELEMENTS_TABLE = 1 << 22
-# The table must be zeroed first, by a call from Python.
+# Limit of the gradient of an embedding. A call from Python must fill the table with zeros first.
 EMBEDDING = 1 << 14
 
-# 16-bit floats. PyTorch sums them in f32 as fast as ndscatter.
+# 16-bit floats. PyTorch sums 16-bit floats in f32, as fast as ndscatter.
 HALVES = frozenset((torch.float16, torch.bfloat16))
 FLOATS = frozenset((torch.float32, torch.float64))
 
@@ -190,7 +198,7 @@ def _rows_gain(
     reduce: str = "",
     include_self: bool = True,
 ) -> bool:
-    """Return whether a `scatter`, `scatter_add` or `scatter_reduce` is faster than PyTorch's.
+    """Return whether a `scatter`, `scatter_add` or `scatter_reduce` is faster here than in PyTorch.
 
     Two kinds of calls are faster: scatters of rows whose index is expanded from one number per row,
     and scatters of many single elements into a large table of one axis.
@@ -200,8 +208,8 @@ def _rows_gain(
     rank = len(strides)
     if rank < 2:
         return bool(count >= ELEMENTS and self.numel() >= ELEMENTS_TABLE)
-    # An index with a value per element, and an index along the last axis, stay with PyTorch, which
-    # runs them lane by lane and faster.
+    # If the index has a value per element, or if `dim` is the last axis, PyTorch runs the call lane
+    # by lane and faster.
     if strides[-1] != 0 or dim in (-1, rank - 1):
         return False
     extreme = reduce in ("amax", "amin")
@@ -245,13 +253,14 @@ def _itself(self: Tensor, out: Tensor | None) -> Placed:
 
 
 def _copy(self: Tensor, out: Tensor | None) -> Placed:
-    # Row-major, as PyTorch's own results. PyTorch copies fast, into memory that its allocator has
-    # cached. The updates are therefore a separate pass, in place.
+    # The output is row-major, as PyTorch's own results. PyTorch's copy is fast, because it writes
+    # to memory that PyTorch's allocator has cached. PyTorch therefore copies the data, and the
+    # updates are then applied in place.
     return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
 
 
 def _given(self: Tensor, out: Tensor | None) -> Placed | None:
-    # PyTorch resizes an output of another shape.
+    # PyTorch's original kernel resizes an `out` of another shape.
     if out is None or out.shape != self.shape:
         return None
     return out, None if out is self else self

@@ -1,7 +1,7 @@
 """The package's own operators with gradients, registered in `torch.library`.
 
-Knows what PyTorch requires of an operator: kernels, fakes, gradients and tangents. The crate
-computes all values.
+This module knows what PyTorch requires of an operator: kernels, fakes (kernels that compute only
+shapes), gradients and tangents. The crate computes all values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from .._native import torch as native
 from ._switch import connect
 
-# Typed as Any, as functions of this module have no type annotations.
+# The type is Any, because the functions of `torch.library` have no type annotations.
 _registry: Any = torch.library
 _LIBRARY = _registry.Library("ndscatter", "FRAGMENT")
 
@@ -126,7 +126,7 @@ def _on_one_device(*tensors: torch.Tensor | None) -> None:
 def _empty_gradients(
     gradient: torch.Tensor, updates_shape: Sequence[int], of_data: bool, of_updates: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate the requested gradients. The others are empty tensors."""
+    """Allocate the requested gradients. A gradient that is not requested is an empty tensor."""
     return (
         _empty(gradient.shape if of_data else (0,), gradient),
         _empty(updates_shape if of_updates else (0,), gradient),
@@ -299,14 +299,18 @@ _LEVEL = 0
 def _may_have_tangents() -> bool:
     """Return whether a level of forward mode may have been entered.
 
-    Reading the tangent of a tensor costs 2.4 us, a fourth of a small call. Compiled graphs enter
-    the level without a change of `forward_ad._current_level`.
+    Reading the tangent of a tensor costs 2.4 us, a fourth of the time of a small call. Compiled
+    graphs enter the level without a change of `forward_ad._current_level`.
     """
     return forward_ad._current_level >= 0 or "torch._dynamo" in sys.modules
 
 
 def _unpacked(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
-    """Return the arguments without tangents, and the tangents. None if no argument has one."""
+    """Return the arguments without their tangents, and a list of the tangents.
+
+    The list of tangents has a None for each argument without a tangent. If no argument has a
+    tangent, the function returns None instead of the two lists.
+    """
     unpack: Any = forward_ad.unpack_dual
     primals, tangents = list(inputs), [None] * len(inputs)
     for place, value in enumerate(inputs):
@@ -337,7 +341,8 @@ def _differentiable(name: str, save: Any, share: Any, linear: Any) -> Any:
     """
     operator = getattr(torch.ops.ndscatter, name).default
     below_autograd: Any = torch._C._AutoDispatchBelowAutograd
-    # Dynamo may trace a kernel. It drops tangents that a compiled function makes.
+    # Dynamo may trace a kernel. A traced function drops the tangents that it makes, so dynamo must
+    # not trace `_with_tangents`.
     uncompiled: Any = torch.compiler.disable
 
     def forward(ctx: Any, *inputs: Any) -> Any:

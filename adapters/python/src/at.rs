@@ -383,7 +383,8 @@ functions! {
     ///
     /// Raises:
     ///     IndexError: an index is out of bounds, or is not an index.
-    ///     TypeError: `a` is not a numpy array, or the types have no sum.
+    ///     TypeError: `a` is not a numpy array, or the types have no sum. For a tensor of another
+    ///         library, use ``scatter_update(a, indices, b, reduction="add", out=a)``.
     ///     ValueError: `b` does not broadcast, or `a` is read-only.
     ///
     /// After an error nothing has been written. Values for one element are applied in the

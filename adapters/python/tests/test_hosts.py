@@ -68,8 +68,10 @@ def test_torch_tensors_that_are_refused():
         lambda: ndscatter.scatter_update(torch.zeros(3), [0], learned[:1]),
         lambda: ndscatter.scatter_update(learned, [0], 1.0, out=learned),
     ):
-        with pytest.raises(BufferError, match="gradient"):
+        with pytest.raises(BufferError, match="gradient; use an operator of `ndscatter.torch`"):
             call()
+    with pytest.raises(BufferError, match="ndscatter.torch.scatter_update"):
+        ndscatter.gather(torch.nn.Parameter(torch.ones(3)), [0])
     assert ndscatter.scatter_update(learned.detach(), [0], 1.0)[0] == 1
     conjugate = torch.zeros(3, dtype=torch.complex64).conj()
     with pytest.raises(BufferError):
@@ -93,6 +95,14 @@ def test_torch_in_the_functions_of_numpy():
     ndscatter.add_at(a, torch.tensor([1, 1]), torch.ones(2, dtype=torch.float64))
     assert a.tolist() == [0, 2, 0, 0]
     assert ndscatter.bincount(torch.tensor([1, 1, 3])).tolist() == [0, 2, 0, 1]
+
+
+def test_a_tensor_as_first_argument_of_the_functions_of_numpy():
+    ours = ndscatter.subtract_at, ndscatter.maximum_at
+    for function, reduction in zip(ours, ("sub", "max"), strict=True):
+        with pytest.raises(TypeError, match=f'reduction="{reduction}", out=tensor') as error:
+            function(torch.zeros(4), [1, 1], 1.0)
+        assert str(error.value).startswith("first operand must be array; for a tensor, use")
 
 
 def test_torch_plans():

@@ -17,12 +17,27 @@ from . import _native
 _COMPUTED = frozenset("bhilqBHILQefdFD?")
 _WRAPPING = frozenset(("add", "subtract", "multiply"))
 _ORDERING = frozenset(("minimum", "maximum"))
+#: Names of the reductions of ``ndscatter.scatter_update``.
+_REDUCTIONS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "minimum": "min",
+    "maximum": "max",
+}
 
 
 def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> None:
     """Run ``np.<name>.at(a, indices, b)``, by a kernel or by numpy."""
     if not isinstance(a, np.ndarray):
-        raise TypeError("first operand must be array")
+        # numpy's text. A tensor of another library has a function for the same purpose.
+        message = "first operand must be array"
+        if hasattr(a, "__dlpack__"):
+            message += (
+                "; for a tensor, use `ndscatter.scatter_update(tensor, indices, updates, "
+                f'reduction="{_REDUCTIONS[name]}", out=tensor)`'
+            )
+        raise TypeError(message)
     if not a.flags.writeable:
         raise ValueError("the output is read-only; pass an array that can be written")
     values = _converted(name, a.dtype, np.asarray(b))

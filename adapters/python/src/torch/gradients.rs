@@ -75,9 +75,10 @@ impl Options {
         indices: &Bound<'_, PyAny>,
         updates: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        let objects = [data, updates];
         let [output, data] = [tensor("output", output)?, tensor("data", data)?];
         let [indices, updates] = [tensor("indices", indices)?, tensor("updates", updates)?];
-        same_types(&data, "updates", &updates)?;
+        same_types(["data", "updates"], [&data, &updates], objects)?;
         self.run_scatter(py, |scatter| {
             let (data, at, updates) = (data.view()?, indices.view()?, updates.view()?);
             scatter.write_into(data, at, updates, output.view_new()?)
@@ -98,19 +99,20 @@ impl Options {
         grad_data: Option<&Bound<'_, PyAny>>,
         grad_updates: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let gradient_object = gradient;
         let [gradient, indices] = [tensor("gradient", gradient)?, tensor("indices", indices)?];
         let optional = |name, object: Option<&Bound<'_, PyAny>>| {
-            object.map(|object| tensor(name, object)).transpose()
+            let Some(object) = object else {
+                return Ok(None);
+            };
+            let other = tensor(name, object)?;
+            let objects = [gradient_object, object];
+            same_types(["gradient", name], [&gradient, &other], objects)?;
+            Ok::<_, PyErr>(Some(other))
         };
         let [data, updates] = [optional("data", data)?, optional("updates", updates)?];
         let grad_data = optional("gradient for data", grad_data)?;
         let grad_updates = optional("gradient for updates", grad_updates)?;
-        for other in [&data, &updates, &grad_data, &grad_updates]
-            .into_iter()
-            .flatten()
-        {
-            same_types(&gradient, "gradient", other)?;
-        }
         self.run_scatter(py, |scatter| {
             let forward = Forward {
                 data: data.as_ref().map(Tensor::view).transpose()?,
@@ -192,13 +194,20 @@ fn tensor(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 
 /// Checks that two tensors have the same element type. PyTorch's types are compared, not the
 /// crate's dtypes: the 8-bit floats are all `Bytes1` in the crate.
-fn same_types(data: &Tensor, name: &str, other: &Tensor) -> PyResult<()> {
-    match data.has_type_of(other) {
-        true => Ok(()),
-        false => Err(PyTypeError::new_err(format!(
-            "`{name}` has another element type than `data`"
-        ))),
+fn same_types(
+    names: [&str; 2],
+    tensors: [&Tensor; 2],
+    objects: [&Bound<'_, PyAny>; 2],
+) -> PyResult<()> {
+    if tensors[0].has_type_of(tensors[1]) {
+        return Ok(());
     }
+    let [first, second] = objects.map(|object| object.getattr("dtype"));
+    let [first, second] = [first?, second?];
+    Err(PyTypeError::new_err(format!(
+        "`{}` has elements of {second}, but `{}` has elements of {first}; pass one type",
+        names[1], names[0]
+    )))
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

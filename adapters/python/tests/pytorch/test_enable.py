@@ -201,6 +201,21 @@ def test_only_named_functions_are_registered(spy):
     assert not ndscatter.torch.enabled()
 
 
+def test_only_accepts_one_name(spy):
+    with ndscatter.torch.enable(only="index_add") as enabled:
+        assert enabled.functions == {"index_add"}
+        assert takes_over(spy, CALLS["index_add"])
+    with pytest.raises(ValueError, match="no function is called 'index_add_'; use scatter_add, "):
+        ndscatter.torch.enable(only="index_add_")
+
+
+def test_the_printed_form_of_functions_has_their_names():
+    assert repr(ndscatter.torch.FUNCTIONS) == (
+        "Functions(scatter_add, scatter_reduce, scatter, index_add, index_copy, index_reduce, "
+        "index_put, embedding_dense_backward)"
+    )
+
+
 # Calls that were measured to be slower on one machine, and whether naming them in `only` registers
 # them.
 LOSSES = {

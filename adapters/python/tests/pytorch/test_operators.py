@@ -346,7 +346,8 @@ def test_errors():
         nt.scatter_update(data, index, updates)
     with pytest.raises(IndexError):
         nt.gather(data, index)
-    with pytest.raises(TypeError):
+    types = "`updates` has elements of torch.float64, but `data` has elements of torch.float32"
+    with pytest.raises(TypeError, match=types):
         nt.scatter_update(data, index, updates.double())
     with pytest.raises(ValueError):
         nt.scatter_update(data, index[:1], updates)
@@ -364,5 +365,5 @@ def test_types_that_are_only_moved():
     data = torch.zeros(3).to(torch.float8_e4m3fn)
     result = nt.scatter_update(data, torch.tensor([1]), torch.ones(1).to(torch.float8_e4m3fn))
     assert result.float().tolist() == [0.0, 1.0, 0.0]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="float8_e5m2, but `data` has elements of torch.float8_e4m3fn"):
         nt.scatter_update(data, torch.tensor([1]), torch.ones(1).to(torch.float8_e5m2))

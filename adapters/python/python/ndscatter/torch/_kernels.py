@@ -355,28 +355,38 @@ def _variants(
 # Positions of arguments. The order is: key set, self, dim, index, updates.
 _INDEX, _SOURCE = 3, 4
 
-# The functions that `enable(only=[..])` can name. Each has the replacements of the PyTorch
-# operators that implement it, by the name of the operator.
-FUNCTIONS: dict[str, dict[str, Override]] = {
-    "scatter_add": _variants(
+
+class Functions(dict[str, dict[str, Override]]):
+    """Replacements of PyTorch's operators, by the name of the function that they implement.
+
+    The key of a replacement is the name of the operator.
+    """
+
+    def __repr__(self) -> str:
+        return f"Functions({', '.join(self)})"
+
+
+# The functions that `enable(only=[..])` can name.
+FUNCTIONS = Functions(
+    scatter_add=_variants(
         "scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX, functional=False
     ),
-    "scatter_reduce": _variants(
+    scatter_reduce=_variants(
         "scatter_reduce", "two", _scatter_reduce, _rows_gain, SMALLEST, _INDEX, functional=False
     ),
-    "scatter": {
+    scatter={
         **_variants("scatter", "src", _scatter_src, _rows_gain, SMALLEST, _INDEX),
         **_variants("scatter", "reduce", _scatter_src, _rows_gain, SMALLEST, _INDEX),
         **_variants("scatter", "value", _scatter_value, _rows_gain, SMALLEST, _INDEX),
         **_variants("scatter", "value_reduce", _scatter_value, _rows_gain, SMALLEST, _INDEX),
     },
-    "index_add": _variants("index_add", "", _index_add, _slices_added_gain, SMALLEST, _SOURCE),
-    "index_copy": _variants("index_copy", "", _index_copy, _slices_copied_gain, SLICES, _SOURCE),
-    "index_reduce": _variants("index_reduce", "", _index_reduce, _always, SLICES, _SOURCE),
+    index_add=_variants("index_add", "", _index_add, _slices_added_gain, SMALLEST, _SOURCE),
+    index_copy=_variants("index_copy", "", _index_copy, _slices_copied_gain, SLICES, _SOURCE),
+    index_reduce=_variants("index_reduce", "", _index_reduce, _always, SLICES, _SOURCE),
     # `SLICES` is compared with the numbers of elements of the indices and of the values. The larger
     # number decides, because one value may be broadcast to all indices.
-    "index_put": {"_index_put_impl_": Override(_put, SLICES, (2, 3))},
-    "embedding_dense_backward": {
+    index_put={"_index_put_impl_": Override(_put, SLICES, (2, 3))},
+    embedding_dense_backward={
         "embedding_dense_backward": Override(_embedding, EMBEDDING, (1,), by_default=False)
     },
-}
+)

@@ -115,7 +115,7 @@ def _register() -> None:
         _library = library
 
 
-def _chosen(only: Iterable[str] | None) -> dict[str, dict[str, Override]]:
+def _chosen(only: str | Iterable[str] | None) -> dict[str, dict[str, Override]]:
     """Return the overrides of the named functions. None: all that are registered by default."""
     if only is None:
         by_default = {
@@ -123,15 +123,18 @@ def _chosen(only: Iterable[str] | None) -> dict[str, dict[str, Override]]:
             for function, overrides in FUNCTIONS.items()
         }
         return {function: overrides for function, overrides in by_default.items() if overrides}
-    chosen = frozenset(only)
+    chosen = frozenset((only,) if isinstance(only, str) else only)
     unknown = sorted(chosen - FUNCTIONS.keys())
     if unknown:
         raise ValueError(f"no function is called {unknown[0]!r}; use {', '.join(FUNCTIONS)}")
     return {function: FUNCTIONS[function] for function in chosen}
 
 
-def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enabled:
+def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> Enabled:
     """Register the kernels under PyTorch's functions, for CPU tensors in all threads.
+
+    Calls with an error run on PyTorch's kernels, which raise PyTorch's error. These kernels may
+    have written rows before the error.
 
     Some functions were measured to be slower than PyTorch's on a machine. They are registered only
     if `only` names them: ``embedding_dense_backward``, and the forms of ``scatter_add`` and
@@ -144,8 +147,9 @@ def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enable
     ``py::gil_scoped_release``.
 
     Args:
-        only: names of functions, from `FUNCTIONS`. None: all functions that were measured to be
-            faster.
+        only: a name of a function from `FUNCTIONS`, or several names. A name covers all forms of
+            a function: ``"index_add"`` covers ``index_add_`` too. None: all functions that were
+            measured to be faster.
         always: whether to also run calls that PyTorch runs faster. For tests and measurements.
 
     Returns:

@@ -48,6 +48,20 @@ impl Drop for Lent {
     }
 }
 
+/// Replaces PyTorch's error for a tensor that requires a gradient. PyTorch's text suggests
+/// `tensor.detach()` only, which drops the gradient without an error. Other errors are kept.
+#[cold]
+fn refused(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let flag = object.getattr(intern!(object.py(), "requires_grad"));
+    match flag.is_ok_and(|flag| flag.is_truthy().unwrap_or(false)) {
+        true => PyBufferError::new_err(
+            "the tensor requires a gradient; use an operator of `ndscatter.torch`, such as \
+             `ndscatter.torch.scatter_update`, or pass `tensor.detach()` to compute no gradient",
+        ),
+        false => error,
+    }
+}
+
 impl Lent {
     /// Requests the tensor of `object`, which must be in the memory of the CPU.
     pub(in crate::array) fn request(object: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -63,10 +77,10 @@ impl Lent {
         options.set_item(intern!(py, "max_version"), (1, 0))?;
         let capsule = match method.call((), Some(&options)) {
             // A library without the argument `max_version`.
-            Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0()?,
-            other => other?,
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0(),
+            other => other,
         };
-        Self::take(&capsule)
+        Self::take(&capsule.map_err(|error| refused(object, error))?)
     }
 
     fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -307,7 +307,9 @@ mod tests {
                 let places = (0..).map(|at: isize| 80_usize.wrapping_add_signed(at * step));
                 let wanted: Vec<T> = places.take(len).map(|at| many[at]).collect();
                 let mut run = vec![values[0]; len];
-                // SAFETY: at most 15 steps of at most 7 elements, from the 80th element on.
+                // SAFETY: `copy_strided` reads at most 15 elements, from `many[80]` on: at most 14
+                // strides of 7 elements upwards or of 5 elements downwards. `many` has at least 210
+                // elements, so it has all these elements (10 to 178).
                 unsafe { copy_strided(&raw const many[80], step, &mut run) };
                 assert_eq!(run, wanted, "{step}, {len}");
             }

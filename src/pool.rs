@@ -62,13 +62,16 @@ pub trait Pool: Sync {
     /// [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 
-    /// Returns the counter of the calls that are running on the pool, if calls share its workers. A
-    /// call that begins as one of n calls divides its work among an nth of the workers, but at
-    /// least one.
+    /// Returns a reference to a counter, the number of calls that are running on the pool. `None`:
+    /// calls do not share the workers of the pool.
     ///
-    /// The pool only stores the number; the crate increments and decrements it. A pool that wraps
-    /// another pool returns that pool's counter. By default there is no counter, and every call
-    /// uses all workers. No result depends on the number.
+    /// The pool only stores the counter. The crate increments the counter when a call begins, and
+    /// decrements it when the call ends. If n calls are running, including a call that begins, this
+    /// call divides its work among an nth of the workers, but at least one. The counter changes no
+    /// result.
+    ///
+    /// A pool that wraps another pool returns the counter of the other pool. The default is `None`:
+    /// every call uses all workers.
     ///
     /// # Examples
     ///

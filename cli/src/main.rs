@@ -133,7 +133,8 @@ fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
     }
 }
 
-/// Writes the result to `--out` and compares it with the array of `--check`.
+/// Writes the result to the file of `--out`. Compares the result with `expected`, the array that
+/// `--check` names.
 fn deliver(
     arguments: &Arguments,
     result: &Array,
@@ -156,7 +157,8 @@ fn deliver(
     Ok(())
 }
 
-/// Returns the array of `--check` with its path.
+/// Reads the array that `--check` compares the result with. Returns the path and the contents of
+/// its file. `None`: the command line has no `--check`.
 fn read_expected(arguments: &Arguments) -> Result<Option<(PathBuf, Array)>, Failure> {
     match &arguments.check {
         None => Ok(None),

@@ -1,7 +1,7 @@
 //! Tiles: the parts of a divided transfer, one per task.
 //!
-//! The module knows how each [`Division`] is cut, and why tiles share no element. It does not know
-//! what is done in a tile.
+//! The module knows how each [`Division`] is cut, and why tiles share no element. The module does
+//! not know what a task does with its tile.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -19,15 +19,17 @@ pub(super) const LINE_BYTES: usize = 64;
 /// tuples, and some columns of the windows of these tuples.
 ///
 /// **No two tiles of a division share an element that is written.** The holder of a tile may
-/// therefore write to all of it without a check. A tile that has a range of destination numbers has
-/// all slices of the range. A tile that has whole repetitions has all elements of these
+/// therefore write to all elements of the tile without a check. A slice is all elements of one
+/// repetition that one destination number addresses. A tile that has a range of destination numbers
+/// has the slices of all these numbers. A tile that has whole repetitions has all elements of these
 /// repetitions. Any other tile has the windows of its tuples. Tiles are disjoint for these reasons:
 ///
-/// - Repetitions are disjoint, because a tensor that is written does not overlap itself. Different
-///   columns of one window are disjoint, and so are slices of different numbers.
+/// - A tensor that is written does not overlap itself. Different repetitions are therefore
+///   disjoint, and so are different columns of one window, and slices of different destination
+///   numbers.
 /// - If tuples of a scatter are cut [anywhere](Cut::Anywhere), their destinations are distinct. The
-///   plan knows that they are distinct, or a check finds it before the first task. A gather may cut
-///   its tuples anywhere, because it writes one window per tuple.
+///   plan knows that the destinations are distinct, or a check before the first task shows it. A
+///   gather may cut its tuples anywhere, because a gather writes one window per tuple.
 /// - Otherwise tuples are cut between different destinations. The list is ordered
 ///   ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of strands
 ///   ([`IndexPlan::strands`]).

@@ -1,8 +1,8 @@
 //! The workload of a transfer: its sizes and facts, as plain numbers. Schedules are chosen from
 //! these numbers.
 //!
-//! Knows what a call moves. Knows nothing of addresses, of workers, and of the schedules that the
-//! choice compares.
+//! This module knows what a call moves. It knows nothing of addresses, of workers, and of the
+//! schedules that the choice compares.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -42,7 +42,8 @@ pub(super) enum Order {
     Unordered,
 }
 
-/// Whether the operation can, or must, be applied group by group.
+/// Whether the operation can, or must, be applied group by group. A group has all tuples of one
+/// destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grouping {
     Impossible,
@@ -124,8 +125,8 @@ impl Sizes {
         (self.windows.saturating_mul(self.window_bytes)).saturating_add(self.copied_bytes)
     }
 
-    /// Returns the bytes that are read or written. A window counts in whole cache lines. Copied
-    /// data counts twice: as bytes read and as bytes written.
+    /// Returns the bytes that are read or written. A window counts as its number of bytes, but at
+    /// least as one cache line. Copied data counts twice: as bytes read and as bytes written.
     #[inline(always)]
     fn touched_bytes(self) -> usize {
         (self.windows)
@@ -139,8 +140,9 @@ impl Sizes {
         self.touched_bytes() < SMALL_CALL_BYTES
     }
 
-    /// Whether a transfer ends before the choice of a schedule is worth its cost. A gather counts
-    /// the bytes that it moves instead of whole cache lines (not measured).
+    /// Whether a transfer is so short that the choice of a schedule is not worth its cost. For a
+    /// gather, a window counts as its number of bytes, without the minimum of one cache line, and
+    /// copied data counts once (not measured).
     pub(crate) fn are_small(self, direction: Direction) -> bool {
         match direction {
             Direction::Scatter => self.touch_little(),

@@ -18,7 +18,8 @@ use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
     /// Returns the address and the window offsets of each tensor that the pass over groups reads or
-    /// writes. A gradient is `None` if another pass writes this gradient.
+    /// writes. A tensor is `None` if the pass does not access the tensor, for example a gradient
+    /// that another pass writes.
     pub(super) fn locate(
         &self,
         by_groups: ByGroups,
@@ -51,7 +52,7 @@ impl Backward<'_> {
         })
     }
 
-    /// Returns the kernel of the pass over groups and the parameters of the kernel.
+    /// Returns the kernel that the pass over groups calls, and the parameters of the kernel.
     pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
         let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
@@ -101,7 +102,8 @@ impl Backward<'_> {
         TensorAt::listed(base, place, self.forward.plan, sorted)
     }
 
-    /// Makes the pass over groups ready to run.
+    /// Makes a transfer that runs `pass`, the pass over groups (a group has all tuples of one
+    /// destination).
     pub(super) fn over_groups<'p>(
         &'p self,
         pass: &'p GradientPass<'p>,

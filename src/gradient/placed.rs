@@ -25,7 +25,8 @@ pub(super) struct TensorAt {
     offsets: Option<Vec<u64>>,
 }
 
-/// All tensors of a pass. `None`: the tensor is missing or not wanted.
+/// Locations of all tensors that the pass over groups (a group has all tuples of one destination)
+/// reads or writes. `None`: the pass does not access the tensor.
 #[derive(Debug)]
 pub(super) struct TensorsAt {
     pub(super) grad_output: TensorAt,
@@ -35,7 +36,7 @@ pub(super) struct TensorsAt {
     pub(super) grad_updates: Option<TensorAt>,
 }
 
-/// Kernel of the pass, and its parameters.
+/// Kernel that computes the gradients of groups, and the parameters of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
     pub(super) kernel: GradientFn,
@@ -125,8 +126,8 @@ impl<'a> GradientPass<'a> {
     /// - Every tensor has initialised elements of the kernel's type in all its windows. There is
     ///   one window for each repetition and each number of the plan, or for each repetition and
     ///   each tuple.
-    /// - Only this call uses the gradients that it writes. These gradients share no byte with
-    ///   another tensor, except that the gradient for data may be that of the output.
+    /// - Only this call uses the gradients that the pass writes. These gradients share no byte with
+    ///   another tensor, except that the gradient for data may be the gradient of the output.
     /// - `sorted` has the tuples of `plan`.
     /// - If `sharing.data_in_order` is set, data has one window for each destination with tuples.
     #[expect(

@@ -99,15 +99,18 @@ impl Scatter<'_> {
     /// of a product, not one of the ties, and not counted in a mean. The gradient for data is then
     /// 0 where there are updates.
     ///
-    /// - The gradient of a product multiplies all other factors and divides by no factor. Zeros
-    ///   among the factors therefore need no special case. Each multiplication is rounded.
+    /// - The gradient for a factor of a product multiplies all other factors and divides by no
+    ///   factor. Zeros among the factors therefore need no special case. Each multiplication is
+    ///   rounded.
     /// - Ties are all values that are equal to the result. Zeros of either sign are equal, and so
     ///   are any two NaN.
     /// - The gradient for an update that was [skipped](crate::Bounds::Skip) is 0. The gradient for
-    ///   an update that was [moved to an end](crate::Bounds::Clamp) is that of its new destination.
+    ///   an update that was [moved to an end](crate::Bounds::Clamp) is computed at the update's new
+    ///   destination.
     /// - 16-bit floats are computed in `f32` and rounded once, whatever
     ///   [`accumulate`](Self::accumulate) says.
-    /// - The other factors of a product of complex numbers are conjugated, as in torch.
+    /// - In the gradient of a product of complex numbers, `g` is multiplied by the complex
+    ///   conjugates of the other factors, as in torch.
     ///
     /// `scale` is first rounded to the type of the computation. The type of the computation is
     /// `f64` for elements of `f64` and complex numbers of `f64`, and `f32` for all other elements.

@@ -195,8 +195,8 @@ impl Backward<'_> {
         self.reduction() == Reduction::None && exact
     }
 
-    /// Chooses the gradients that the pass over groups computes. All others are computed by copies,
-    /// a scatter of zeros and a gather.
+    /// Chooses the gradients that the pass over groups computes. All other gradients are computed
+    /// by copies, a scatter of zeros and a gather.
     fn by_groups(&self) -> Result<ByGroups, ScatterError> {
         let tensors = self.tensors;
         let whole_shares = [Reduction::None, Reduction::Add, Reduction::Sub];
@@ -220,7 +220,8 @@ impl Backward<'_> {
         Ok(ByGroups { data, updates })
     }
 
-    /// Prepares all passes, then runs them. No pass writes what a later pass reads.
+    /// Prepares all passes of the gradient, then runs these passes in order. No pass writes
+    /// elements that a later pass reads.
     fn run_passes(
         &self,
         by_groups: ByGroups,
@@ -267,7 +268,8 @@ impl Backward<'_> {
         passes.try_for_each(|pass| pass.run(&self.forward.execution))
     }
 
-    /// Prepares the pass over groups.
+    /// Prepares the pass over groups, which computes gradients destination by destination. A group
+    /// has all tuples of one destination. `sorted` has the tuples, sorted by destination.
     fn group_pass<'p>(
         &'p self,
         sorted: &'p Sorted,
@@ -280,7 +282,7 @@ impl Backward<'_> {
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
     }
 
-    /// Prepares a pass that moves windows of the plan.
+    /// Prepares a pass that moves the windows of the plan's tuples.
     fn transfer(&self, operands: &Operands<'_>) -> Result<Pass<'_>, ScatterError> {
         let strides = operands.numbered().all_strides()?;
         let Some(numbered) = self.forward.plan.binding(&strides) else {

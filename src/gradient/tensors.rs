@@ -1,6 +1,7 @@
 //! Checks the tensors of a scatter's gradient against one another.
 //!
-//! This module knows which reductions need which tensors. It does not know plans.
+//! This module knows the tensors that the gradient of each reduction requires. It does not know
+//! plans.
 
 use super::factor::Factor;
 use crate::element::DType;
@@ -67,8 +68,10 @@ impl Tensors<'_> {
         Ok((factor, in_place))
     }
 
-    /// Refuses tensors whose shapes do not fit a scatter with updates of this shape into a tensor
-    /// of the shape of `grad_output`.
+    /// Checks the shapes of the tensors. Data and the gradient for data must have the shape of
+    /// `grad_output`. Updates and the gradient for updates must have the shape `updates_shape`. If
+    /// the required shape has rank 0, a tensor other than the gradient for data may also have one
+    /// element and any rank.
     pub(super) fn check_shapes(&self, updates_shape: &[usize]) -> Result<(), ScatterError> {
         let shape = self.grad_output.shape();
         let shapes = [

@@ -2,8 +2,9 @@
 //!
 //! The module knows machine instructions. Its types give the same bits as the portable loops. A
 //! type exists only where the portable loop measured slower by a third or more. Code that uses the
-//! types must run only on machines with AVX2 and F16C. The kernel table guarantees this: it names
-//! the types for that instruction set only. Every safety comment of the submodules depends on it.
+//! types must run only on machines with AVX2 and F16C. The kernel table guarantees this: the table
+//! names the types only for the instruction set [`Avx2`](super::InstructionSet::Avx2). Every safety
+//! comment of the submodules depends on this guarantee.
 
 mod complex;
 mod half;

@@ -1,7 +1,7 @@
 //! Copies of runs of elements that are plain bytes.
 //!
-//! The module knows the width of an element in bytes. It does not know the type or the alignment
-//! of an element: a pair of `f32` is as wide as a `u64` but has a smaller alignment.
+//! The module knows the width of an element in bytes. The module does not know the type or the
+//! alignment of an element: a pair of `f32` is as wide as a `u64` but has a smaller alignment.
 
 #![allow(unsafe_code, reason = "copies bytes through raw pointers")]
 
@@ -28,7 +28,8 @@ pub(super) unsafe fn copy<const W: usize>(
     // SAFETY: the caller guarantees the contract of this function.
     unsafe {
         match jobs {
-            // For example all data of a small call. Nothing can be prefetched.
+            // A single job, for example the copy of all data in a small call. There is no later job
+            // to prefetch.
             [job] => copy_job(dst, src, *job, steps),
             _ => copy_jobs(dst, src, jobs, steps),
         }

@@ -1,7 +1,7 @@
 //! Compiles one loop for every instruction set.
 //!
-//! The module knows instruction sets. It does not know what a loop does. The compiler uses an
-//! instruction set for a loop that is inlined into a function that enables the set. A function
+//! The module knows instruction sets. The module does not know what a loop does. The compiler uses
+//! an instruction set for a loop that is inlined into a function that enables the set. A function
 //! that remains a call is compiled without the set. So every loop, and every function that it
 //! calls, is `#[inline(always)]`.
 
@@ -16,12 +16,13 @@ pub(super) trait Kernel {
     /// Type of the parameters that are common to all entries.
     type Form<'a>;
 
-    /// Processes the list in order. `AVX2`: whether this instance is compiled for AVX2 and F16C.
-    /// Implementations are `#[inline(always)]`.
+    /// Processes the entries of `list` in order. `AVX2`: whether this instance is compiled for AVX2
+    /// and F16C. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     ///
-    /// As for the [`KernelFn`] of the list. If `AVX2`, the machine has AVX2 and F16C.
+    /// The contract of the [`KernelFn`] that calls this loop: `RunsFn`, `RowsFn`, `ElementsFn` or
+    /// `GroupFn`. If `AVX2`, the machine has AVX2 and F16C.
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
         src: *const u8,
@@ -73,9 +74,9 @@ unsafe fn run_avx2<K: Kernel>(dst: *mut u8, src: *const u8, list: &[K::Entry], f
 }
 
 impl InstructionSet {
-    /// Calls `work`, compiled for `self` or for the best set of this machine if that is less. The
-    /// function is for loops outside the kernel table. `work` and every function that it calls must
-    /// be `#[inline(always)]`:
+    /// Calls `work`, compiled for `self`, or for the best instruction set of this machine if the
+    /// machine does not have `self`. This function is for loops outside the kernel table. `work`
+    /// and every function that `work` calls must be `#[inline(always)]`:
     ///
     /// ```ignore
     /// set.run(#[inline(always)] || sum(numbers))

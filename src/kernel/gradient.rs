@@ -84,11 +84,11 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// Access to successive elements of one group, beginning at position `first` of every run of the
-/// group. A group has one run of elements in the gradient of the output, in data and in the
-/// gradient for data. In updates and in the gradient for updates, the group has one run per update.
-/// Only [`each_group`] makes values of this type. The caller of [`each_group`] guarantees all
-/// elements of the runs.
+/// Access to successive elements of one group. A group has all updates of one destination. In the
+/// gradient of the output, in data and in the gradient for data, a group has one run of elements.
+/// In updates and in the gradient for updates, a group has one run per update. The accessed
+/// elements begin at position `first` of each of these runs. Only [`each_group`] makes values of
+/// this type. The caller of [`each_group`] guarantees all elements of the runs.
 pub(super) struct Lanes<'g, T> {
     tensors: &'g GradientTensors<'g>,
     group: &'g GradientGroup,
@@ -103,11 +103,12 @@ impl<T: Graded> Lanes<'_, T> {
     fn load<const N: usize>(&self, tensor: Numbered, offset: isize) -> [T::Computed; N] {
         let base = self.at(tensor, offset);
         if tensor.step == 1 {
-            // SAFETY: the caller of `each_group` guarantees the elements. With a stride of 1 they
-            // are contiguous.
+            // SAFETY: the caller of `each_group` guarantees that the elements can be read. With a
+            // stride of 1 the elements are contiguous.
             return unsafe { *base.cast::<[T; N]>() }.map(T::computed);
         }
-        // SAFETY: the caller of `each_group` guarantees the elements, with the stride `step`.
+        // SAFETY: the caller of `each_group` guarantees that the elements at the stride `step` can
+        // be read.
         std::array::from_fn(|lane| unsafe {
             (*base.offset(lane.cast_signed() * tensor.step)).computed()
         })
@@ -120,12 +121,13 @@ impl<T: Graded> Lanes<'_, T> {
         let values = values.map(T::rounded);
         if tensor.step == 1 {
             // SAFETY: the caller of `each_group` guarantees that the elements can be written. With
-            // a stride of 1 they are contiguous.
+            // a stride of 1 the elements are contiguous.
             unsafe { *base.cast::<[T; N]>() = values };
             return;
         }
         for (lane, value) in values.into_iter().enumerate() {
-            // SAFETY: the caller of `each_group` guarantees the elements, with the stride `step`.
+            // SAFETY: the caller of `each_group` guarantees that the elements at the stride `step`
+            // can be written.
             unsafe { *base.offset(lane.cast_signed() * tensor.step) = value };
         }
     }

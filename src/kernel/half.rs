@@ -38,16 +38,17 @@ impl Half for F16 {
         self.0
     }
 
-    // The two conversions come from the FP16 library (M. Dukhan). They need few operations. None
-    // of these has a subnormal `f32` operand, unless the argument is one.
+    // The two conversions come from the FP16 library (M. Dukhan). The conversions need few
+    // operations. No operation has a subnormal `f32` operand, unless the argument is subnormal.
     #[inline(always)]
     fn widen(self) -> f32 {
         const DOWN: f32 = f32::from_bits((127 - 112) << 23);
         let bits = u32::from(self.0);
         let sign = (bits & 0x8000) << 16;
         let magnitude = bits & 0x7fff;
-        // The bias of the exponent is 15 here and 127 in `f32`. The addition raises the exponent
-        // by 2 * 112, so that 31 becomes infinity or NaN. The product lowers it by 112.
+        // The bias of the exponent is 15 in binary16 and 127 in `f32`. The addition raises the
+        // exponent by 2 * 112, so that the exponent 31 becomes infinity or NaN. The multiplication
+        // by `DOWN` lowers the exponent by 112.
         let normal = f32::from_bits((magnitude << 13) + (224 << 23)) * DOWN;
         // For subnormal arguments: `magnitude`, the bits of the binary16 value without its sign,
         // becomes the lowest fraction bits of an `f32` whose other bits are those of 0.5. The
@@ -70,8 +71,10 @@ impl Half for F16 {
         let sign = (bits >> 16) & 0x8000;
         // Four times the magnitude, or infinity for magnitudes from 2^16 on.
         let scaled = (value.abs() * UP) * DOWN;
-        // The sum of `scaled` and 2^13 times its power of two is rounded at the last bit of a
-        // binary16 fraction. The low bits of the sum are then the rounded fraction.
+        // Let 2^e be the largest power of two that is at most the magnitude, or 2^-14 for smaller
+        // magnitudes. `scaled` is less than 2^(e + 3). The addition of 2^(e + 15) rounds the sum to
+        // a multiple of 2^(e - 8), which is four times the last bit of the binary16 fraction. The
+        // low bits of the sum are then the rounded fraction.
         let exponent = Ord::max(bits & 0x7f80_0000, SMALLEST_NORMAL);
         let sum = (scaled + f32::from_bits(exponent + (15 << 23))).to_bits();
         let number = ((sum >> 13) & 0x7c00) + (sum & 0x0fff);
@@ -137,7 +140,8 @@ fn is_nan<H: Half>(half: H) -> bool {
     magnitude(half) > H::INFINITY
 }
 
-/// Returns an integer that has the order of the values. It is 0 for both zeros.
+/// Returns an integer key. The keys of two values have the order of the values. The key of both
+/// zeros is 0.
 #[inline(always)]
 fn key<H: Half>(half: H) -> i16 {
     // All bits are set for negative numbers. Then `(m ^ sign) - sign` is `-m`.

@@ -1,7 +1,7 @@
-//! Loops over rows of one length. The offset of a row is its number times a stride.
+//! Loops over rows of one length. The offset of a row is its destination number times a stride.
 //!
-//! A list of numbers replaces a list of jobs whose jobs differ only in their positions. The module
-//! knows numbers and pointers. It does not know element types or reductions.
+//! A list of destination numbers replaces a list of jobs that differ only in their positions. The
+//! module knows destination numbers and pointers. It does not know element types or reductions.
 
 #![allow(unsafe_code, reason = "makes slices from raw pointers")]
 
@@ -17,10 +17,10 @@ use super::runs::slices;
 
 /// Placement of rows of elements of type `T` in the source and in the destination.
 struct Rows<'a, T> {
-    /// Base address of the tensor that the numbers address: the destination, or the source of a
-    /// gather.
+    /// Base address of the tensor whose rows the destination numbers (`numbers`) select: the
+    /// destination of a scatter, or the source of a gather.
     numbered: *mut T,
-    /// Base address of the other tensor.
+    /// Base address of the other tensor: the source of a scatter, or the destination of a gather.
     other: *const T,
     numbers: &'a [u32],
     form: RowsForm<'a>,
@@ -37,7 +37,7 @@ impl<'a, T> Rows<'a, T> {
         }
     }
 
-    /// Returns the address of the first element of the row with this number.
+    /// Returns the address of the first element of the row with the destination number `number`.
     #[inline(always)]
     fn row_of(&self, number: u32) -> *mut T {
         let number = (number as usize).cast_signed();
@@ -45,7 +45,7 @@ impl<'a, T> Rows<'a, T> {
     }
 
     /// Returns the address of the first element of a row of `other`, the tensor that destination
-    /// numbers do not address. The row belongs to the number at `position` in the list.
+    /// numbers do not address. The row belongs to the destination number at `position` in the list.
     #[inline(always)]
     fn source_of(&self, position: usize) -> *const T {
         let number = match self.form.sources {
@@ -310,8 +310,8 @@ unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
     });
 }
 
-/// The `RowsFn` that gathers rows of elements of `W` bytes. For each number in order, the function
-/// copies the row of `src` with this number to the next row of `dst`.
+/// The `RowsFn` that gathers rows of elements of `W` bytes. For each destination number in order,
+/// the function copies the row of `src` with this number to the next row of `dst`.
 ///
 /// # Safety
 ///
@@ -325,11 +325,12 @@ pub(super) unsafe fn gather<const W: usize>(
 ) {
     let sources = None;
     let form = RowsForm { sources, ..form };
-    // The numbers address the rows to read.
+    // The destination numbers address the rows to read.
     let rows = Rows::<[u8; W]>::new(src.cast_mut(), dst.cast_const(), numbers, form);
     if form.len == 1 {
         for (position, &number) in numbers.iter().enumerate() {
-            // SAFETY: the caller guarantees both elements.
+            // SAFETY: the caller guarantees that the source element can be read and that the
+            // destination element can be written.
             unsafe { *rows.source_of(position).cast_mut() = *rows.row_of(number) };
         }
         return;

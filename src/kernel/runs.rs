@@ -1,4 +1,5 @@
-//! Reduces and clones runs. The module is the unsafe shell around the safe loops of `reduce`.
+//! Reduces and clones runs. The module makes the arguments of the safe loops of `reduce` from raw
+//! pointers.
 //!
 //! A job is one run of elements, given as two offsets and a length. From two base addresses and a
 //! job, the module makes slices of elements, or references to single elements, for the safe loops.
@@ -66,8 +67,9 @@ pub(super) unsafe fn assign_clones<T: Clone>(
     steps: Steps,
 ) {
     each::<T>(dst, src, jobs, steps, |dst, src| {
-        // SAFETY: the caller guarantees both elements. The assignment leaves a valid value if a
-        // clone or a drop panics: the clone is complete before the old value is dropped.
+        // SAFETY: the caller guarantees that the element `src` can be read, and that the element
+        // `dst` is initialised and can be written. The assignment leaves a valid value in `dst` if
+        // a clone or a drop panics: the clone is complete before the old value is dropped.
         unsafe { *dst = (*src).clone() };
     });
 }
@@ -85,7 +87,8 @@ pub(super) unsafe fn write_clones<T: Clone>(
     steps: Steps,
 ) {
     each::<T>(dst, src, jobs, steps, |dst, src| {
-        // SAFETY: the caller guarantees both elements.
+        // SAFETY: the caller guarantees that the element `src` can be read, and that the element
+        // `dst` can be written.
         unsafe { dst.write((*src).clone()) };
     });
 }
@@ -131,7 +134,8 @@ pub(super) unsafe fn slices<'a, T>(
     src: *const T,
     len: usize,
 ) -> (&'a mut [T], &'a [T]) {
-    // SAFETY: the caller guarantees the elements at `dst` and at `src`.
+    // SAFETY: the caller guarantees that the elements at `dst` can be written, that the elements at
+    // `src` can be read, and that the two ranges do not overlap.
     unsafe {
         (
             std::slice::from_raw_parts_mut(dst, len),

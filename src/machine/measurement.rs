@@ -1,6 +1,7 @@
 //! Measures the cost of cache lines on this machine, and scales typical rates by this cost.
 //!
-//! The module knows a clock and allocates its own memory. It does not know scatters or gathers.
+//! The module knows a clock and allocates the memory that it measures. The module does not know
+//! scatters or gathers.
 
 use std::array::from_fn;
 use std::hint::black_box;
@@ -62,15 +63,17 @@ fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     }
 }
 
-/// Returns the typical rates of a vendor, scaled by the costs of cache lines on this machine.
-/// `None`: the memory for the measurement could not be allocated.
+/// Returns the rates (costs of cache lines, tuples and passes, see [`Rates`]) that are typical of
+/// the machines of a vendor, scaled by the measured costs of cache lines on this machine. `None`:
+/// the memory for the measurement could not be allocated.
 pub(super) fn rates(caches: [u64; 3], vendor: Vendor) -> Option<Rates> {
     lines(caches).map(|here| scaled(&here, vendor))
 }
 
-/// Returns the typical rates of a vendor, scaled by the ratio of the costs `here` to the costs on
-/// the reference machine. Rates that are marked as `step` depend on the speed of the core. They are
-/// scaled by the mean ratio of three kinds of access in the first-level cache.
+/// Returns the typical rates of a vendor's machines, scaled by the ratio of the costs of cache
+/// lines `here` to the costs on the reference machine. Rates that are marked as `step` depend on
+/// the speed of the core. These rates are scaled by the mean ratio of three kinds of access in the
+/// first-level cache.
 fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
     let there = reference(vendor);
     let [read, ordered, random, copied] = from_fn(|kind| {

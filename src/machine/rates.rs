@@ -53,7 +53,8 @@ macro_rules! rates {
     };
 }
 
-/// Returns `rate`. The table names this function to mark a rate.
+/// Returns `rate`. `Rates::steps_mut` calls this function for each rate that the table marks with
+/// the word `step`: a rate that is lower on a faster core.
 fn step(rate: &mut f64) -> &mut f64 {
     rate
 }
@@ -159,12 +160,13 @@ rates! {
     /// Groups: cost of combining elements that need several instructions, as a ratio of the cost of
     /// combining other elements.
     group_heavy: f64 = 10.0, 14.0;
-    /// Detecting duplicates: cost of testing and setting the bit of a tuple's destination.
+    /// Detecting duplicates in a bitmap with one bit per destination: cost of testing and setting
+    /// the bit of a tuple's destination.
     look: f64 = 0.68, 1.5, step;
-    /// Detecting duplicates: cost of the cache line that has the bit, as a ratio of the cost of a
-    /// random cache line.
+    /// Detecting duplicates in a bitmap: cost of the cache line that has the bit of a tuple's
+    /// destination, as a ratio of the cost of a random cache line.
     look_line: f64 = 0.37, 0.34;
-    /// Private: cost of clearing and merging 32 bytes of a copy.
+    /// Schedule "private": cost of clearing and merging 32 bytes of a worker's private copy.
     merged: f64 = 12.0, 30.0, step;
 }
 

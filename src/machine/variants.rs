@@ -1,7 +1,7 @@
 //! The variants of kernels that are fast on a machine. All variants give the same bits.
 //!
-//! The module knows what was measured on machines of each vendor, see `benches/machines`. It does
-//! not know how a variant works.
+//! The module knows the measurements on machines of each vendor (`benches/machines`). The module
+//! does not know how a variant works.
 
 use super::vendor::Vendor;
 
@@ -80,8 +80,10 @@ impl Variants {
         ]
     }
 
-    /// Returns the thresholds and options of kernels for a call whose output is new memory. If
-    /// [`stream_new`](Self::stream_new) is 0, no output is long enough for streaming stores.
+    /// Returns the variants for calls whose output is new memory. If
+    /// [`stream_new`](Self::stream_new) is 0, the returned [`stream_bytes`](Self::stream_bytes) is
+    /// `u64::MAX`, so that these calls use no streaming stores. Calls with an output in existing
+    /// memory do not use the returned variants.
     pub(crate) fn of_new_memory(self) -> Self {
         match self.stream_new {
             0 => Self {

@@ -1,7 +1,7 @@
 //! Index tensors.
 //!
-//! This module knows the memory, the layout and the integer types of indices, and how to read them.
-//! It does not know what an index addresses.
+//! This module knows the memory, the layout and the integer types of indices, and how to read
+//! indices. This module does not know what an index addresses.
 
 #![expect(
     unsafe_code,
@@ -156,8 +156,8 @@ impl<'a> Integers<'a> {
     ///
     /// # Safety
     ///
-    /// All these offsets are offsets of elements of the layout. `I` is the type of
-    /// [`Self::kind`].
+    /// All these offsets are offsets of elements of the layout. `I` is the Rust type of the
+    /// elements: the type that the value of [`Self::kind`] names (`i32` for [`IndexType::I32`]).
     #[inline]
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");

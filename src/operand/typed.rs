@@ -62,7 +62,8 @@ unsafe impl<T: Send> Send for TensorViewMut<'_, T> {}
 // `Send` for `T: Sync`.
 unsafe impl<T: Sync> Sync for TensorViewMut<'_, T> {}
 
-/// Strides of a tensor in which every element is one value.
+/// Strides of a tensor in which all elements are one value in memory: stride 0 in each of at most
+/// 64 dimensions.
 pub(super) static ZEROS: [isize; 64] = [0; 64];
 
 impl<'a, T> TensorView<'a, T> {
@@ -104,7 +105,8 @@ impl<'a, T> TensorView<'a, T> {
 
     /// Returns a view in which every element is `value`. `shape` has at most 64 dimensions.
     ///
-    /// Such a view serves as updates that are all equal, as for a histogram.
+    /// A view of one repeated value is useful as updates that are all equal, for example the ones
+    /// that a histogram adds.
     ///
     /// # Errors
     ///

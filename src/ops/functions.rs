@@ -170,8 +170,9 @@ pub fn scatter_elements<'i, O: Output>(
 /// [`CacheMode::Circular`] positions are taken modulo the length of the cache. No two rows have
 /// one destination.
 ///
-/// The rule is from ONNX TensorScatter 24. [`Scatter::cache`] has the other methods, takes other
-/// index types, and can skip idle sequences.
+/// The rule is from ONNX TensorScatter 24. This function only writes in place, with indices of type
+/// `i64`. The operator [`Scatter::cache`] can also write into another output and make a kept plan.
+/// It accepts all index types and can skip idle sequences.
 ///
 /// # Errors
 ///

@@ -363,8 +363,8 @@ impl<'p> Scatter<'p> {
 
     /// Sets the length of the updates along the axis of a [`cache`](Self::cache), for
     /// [`plan`](Self::plan) and [`updates_shape`](Self::updates_shape). The default is 1, for a
-    /// decode step. Other calls take the length of the updates. The option has no effect on
-    /// other operators.
+    /// decode step. Methods that receive the updates ignore this option and use the length of the
+    /// updates. The option has no effect on other operators.
     #[must_use]
     #[inline]
     pub fn update_len(mut self, len: usize) -> Self {

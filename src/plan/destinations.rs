@@ -1,7 +1,8 @@
 //! The list of destination numbers. Each number has 32 bits if all numbers fit 32 bits, else 64
 //! bits.
 //!
-//! This module knows widths and memory. It knows nothing of the meaning of a number.
+//! This module knows the widths and the memory of destination numbers. It knows nothing of the
+//! meaning of a destination number.
 
 use smallvec::SmallVec;
 
@@ -29,7 +30,8 @@ pub(crate) struct Spare {
     pub(crate) wide: Vec<u64>,
 }
 
-/// Evaluates an expression for the numbers, whatever their width.
+/// Evaluates `$call` with the list of destination numbers as `$numbers`. The list has numbers of 32
+/// or of 64 bits, so `$call` is compiled for both widths.
 macro_rules! for_numbers {
     ($destinations:expr, $numbers:ident => $call:expr) => {
         match $destinations {
@@ -64,7 +66,7 @@ impl Destinations {
         for_numbers!(self, numbers => numbers.len())
     }
 
-    /// Returns the numbers if they have 32 bits.
+    /// Returns the destination numbers if the list has numbers of 32 bits.
     #[inline]
     pub(crate) fn narrow(&self) -> Option<&[u32]> {
         match self {
@@ -108,8 +110,8 @@ impl Destinations {
         });
     }
 
-    /// Returns the buffer of the numbers, for another plan. It is empty if the numbers were stored
-    /// inline.
+    /// Returns the buffer of the destination numbers, for another plan. The buffer is empty if the
+    /// numbers were stored inline.
     pub(crate) fn into_spare(self) -> Spare {
         let mut spare = Spare::default();
         match self {

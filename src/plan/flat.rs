@@ -44,9 +44,11 @@ pub(crate) struct Flat {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extents<'a> {
     pub(crate) form: &'a Form,
-    /// Shape of the numbered tensor.
+    /// Shape of the numbered tensor (the output of a scatter, the data of a gather).
     pub(crate) shape: &'a [usize],
-    /// Sizes of the batch and window axes as repetitions and windows use them.
+    /// One size for each axis of the numbered tensor: the number of repetitions along a batch axis,
+    /// and the length of a window along a window axis. These sizes are `shape`, except for
+    /// [`Coordinates::Placed`]: there they are the shape of the indices, which can be smaller.
     pub(crate) reach: &'a [usize],
     /// Number of tuples in the list.
     pub(crate) tuples: usize,

@@ -109,8 +109,9 @@ impl Form {
         is_joined(self.updates_parts(output, indices), actual)
     }
 
-    /// Returns the sizes of the batch and window axes as repetitions and windows use them. The
-    /// result has one entry for each axis of the output.
+    /// Returns one size for each axis of the output: the number of repetitions along a batch axis,
+    /// and the length of a window along a window axis. The result is the shape `output`, except for
+    /// [`Coordinates::Placed`]: there the result is the shape of the indices, which can be smaller.
     pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a [usize]) -> &'a [usize] {
         match self.coordinates {
             Coordinates::Placed { .. } => indices,

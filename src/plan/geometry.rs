@@ -54,8 +54,8 @@ pub(crate) struct CopyGeometry {
     pub(crate) outer: Span,
     /// Loops over all elements of one repetition.
     pub(crate) inner: Span,
-    /// Loop over the slices of one repetition. `None` if a side has no constant stride between
-    /// slices.
+    /// Loop over the slices of one repetition. `None` if the stride between slices is not constant
+    /// in data or in the output.
     pub(crate) slices: Option<Dim>,
     /// Loops over the elements of one slice.
     pub(crate) window: Span,
@@ -291,7 +291,7 @@ impl CopyGeometry {
         Some(span)
     }
 
-    /// Whether neighbouring slices are contiguous on both sides.
+    /// Whether neighbouring slices are contiguous in data and in the output.
     pub(crate) fn slices_join(&self) -> bool {
         let length = self.window.run().size.cast_signed();
         self.window.is_row()
@@ -388,17 +388,17 @@ mod tests {
     #[test]
     fn runs_become_as_long_as_possible() {
         let cases = [
-            // Row-major on both sides: one run.
+            // Row-major in the destination and in the source: one run.
             (
                 vec![dim(2, 12, 12), dim(3, 4, 4), dim(4, 1, 1)],
                 vec![dim(24, 1, 1)],
             ),
-            // Padded rows on one side.
+            // Rows of 4 elements, padded to 8 in the destination and contiguous in the source.
             (
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
             ),
-            // Transposed on both sides: sorted to row-major order.
+            // Transposed in the destination and in the source: sorted to row-major order.
             (vec![dim(4, 1, 1), dim(3, 4, 4)], vec![dim(12, 1, 1)]),
             // Dims of size 1 do not matter.
             (vec![dim(1, 99, 7), dim(4, 1, 1)], vec![dim(4, 1, 1)]),

@@ -32,7 +32,8 @@ pub(crate) struct WindowOffsets {
     base: isize,
     /// Sizes and strides of the repetitions.
     repetitions: Dims<(usize, isize)>,
-    /// Sizes and strides of the list of windows, by destination number or by tuple.
+    /// Sizes and strides of the list of windows. The list has one window for each destination
+    /// number ([`IndexPlan::numbered`]), or one window for each tuple ([`IndexPlan::listed`]).
     windows: Dims<(usize, isize)>,
     /// Sizes and strides of a window.
     window: Dims<(usize, isize)>,
@@ -54,8 +55,8 @@ impl WindowOffsets {
         self.base + offset(&self.repetitions, number)
     }
 
-    /// Returns the offset of a window from its repetition. `number` is a destination number or a
-    /// tuple.
+    /// Returns the offset of a window from its repetition. `number` is the position of the window
+    /// in the list of windows: a destination number, or the position of a tuple.
     pub(crate) fn of_window(&self, number: usize) -> isize {
         offset(&self.windows, number)
     }

@@ -1,7 +1,7 @@
 //! Runs a call, scatter or gather, with indices or with a kept plan.
 //!
-//! The steps are: check the shapes, choose the route, run the call on this route. This module knows
-//! which module runs each route. It does not know operators.
+//! The steps are: check the shapes, choose the route (the code path of the call), run the call on
+//! this route. This module knows which module runs each route. It does not know operators.
 
 #![expect(unsafe_code, reason = "passes the memory of checked views to a call")]
 
@@ -132,12 +132,15 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Makes the transfer of a plan, and allocates all memory that describes the transfer.
+/// Makes the transfer of a plan, and allocates all memory that describes the transfer. `numbered`
+/// converts destination numbers to offsets in the numbered tensor.
 ///
 /// # Safety
 ///
-/// The numbered tensor has the shape of the plan's output and the strides of the binding. The
-/// listed tensor has the plan's updates shape.
+/// - The numbered tensor (the output of a scatter, the data of a gather) has the shape that the
+///   plan was made for, and the strides in `numbered`.
+/// - The listed tensor (the updates of a scatter, the output of a gather) has the shape that the
+///   plan states for updates.
 #[inline(always)]
 pub(crate) unsafe fn prepare<'a>(
     plan: &'a IndexPlan,
@@ -162,7 +165,8 @@ pub(crate) unsafe fn prepare<'a>(
         buffers,
         context: Context::new(is_kept, operands.output.is_new()),
     };
-    // SAFETY: the caller guarantees the layout and the shapes, `Operands` the rest.
+    // SAFETY: the caller guarantees the layout and the shapes. `Operands` guarantees that the
+    // tensors are valid and that the output shares no byte with another tensor.
     let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
     Ok(Prepared { transfer, one_run })
 }

@@ -146,9 +146,10 @@ pub struct ScatterRun<'p> {
 /// Data that a forward pass in place overwrites, saved for the gradient of this pass.
 #[derive(Debug)]
 pub(crate) struct Overwritten {
+    /// Saved elements: the windows that the pass overwrites, or all of data.
     pub(crate) tensor: AnyTensor,
-    /// Offsets of one window per destination with tuples, in ascending order of destinations.
-    /// `None`: the tensor is all of data.
+    /// Offsets of the windows in `tensor`: one window per destination with tuples, in ascending
+    /// order of destinations. `None`: `tensor` has all of data.
     pub(crate) windows: Option<WindowOffsets>,
 }
 

@@ -1,6 +1,6 @@
 //! The host's table of callbacks for one variant of an operator.
 //!
-//! Knows the host's struct. Knows nothing of the computation, which `kernel` does.
+//! This module knows the host's struct. It knows nothing of the computation, which `kernel` does.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -73,14 +73,14 @@ pub(crate) fn panicked() -> Failure {
 /// A callback that returns an element type as an integer.
 ///
 /// The host's enumeration has more values than the enumeration of `ort_sys`. An integer can hold
-/// all of them.
+/// all values of the host's enumeration.
 type TypeOf = unsafe extern "system" fn(*const OrtCustomOp, usize) -> i32;
 
 fn type_callback(
     callback: TypeOf,
 ) -> unsafe extern "system" fn(*const OrtCustomOp, usize) -> ONNXTensorElementDataType {
     // SAFETY: the enumeration is `repr(i32)`, so both types have the same calling convention. Only
-    // the host calls the function, and it reads an integer of C.
+    // the host calls the function, and the host reads the returned value as a C integer.
     unsafe { std::mem::transmute(callback) }
 }
 

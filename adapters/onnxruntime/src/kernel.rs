@@ -186,7 +186,8 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// All tensors belong to a run, and their elements have the type `dtype`.
+    /// - The inputs, the output and the indices are tensors of one run that has not ended.
+    /// - The elements of data, updates and output have the type `dtype` and are aligned for it.
     unsafe fn write(
         &self,
         inputs: &Inputs,

@@ -82,7 +82,8 @@ def wanted(
 def feeds_of(
     rng: np.random.Generator, op: str, element: ElementType, axis: int, unique: bool
 ) -> dict[str, Array]:
-    """Returns feeds. Some rows have no update, and rows are not a multiple of the vector width."""
+    """Returns the inputs of a node. Some rows of the data have no update. The length of a row is
+    not a multiple of the vector width."""
     if op == "ScatterND":
         shape = (5, 4, 3)
         indices = unique_nd_indices(rng, shape, 2, (7,)) if unique else None
@@ -122,7 +123,8 @@ def test_matrix(rng, op, opset, reduction, element, index_type) -> None:
 
 
 def is_refused(op: str, reduction: str, element: ElementType) -> bool:
-    """Whether no host has a built-in kernel for this case."""
+    """Whether no tested onnxruntime has a built-in kernel for this operator, reduction and element
+    type."""
     if op == "TensorScatter":
         return element == STRING
     if element == FLOAT16:

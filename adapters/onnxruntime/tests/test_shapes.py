@@ -169,7 +169,7 @@ def test_nodes_that_need_shapes(rng, shape) -> None:
     dims, most = ran.run(None, {"data": data, "indices": indices, "updates": updates})
     summed = reference.scatter_nd(data, indices, updates, reference.Rules("add")) + 1
     assert dims.tolist() == [4, 4]
-    # Products of small integers are exact in any order.
+    # The matrix product adds products of small integers. These sums are exact in any order.
     assert most == (summed @ summed.T).max()
 
 

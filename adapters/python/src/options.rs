@@ -1,6 +1,6 @@
-//! Options of a call: from Python's strings to builders of the crate.
+//! Options of a call: converts Python's strings to builders of the crate `ndscatter`.
 //!
-//! Knows the names of arguments. Does not know arrays.
+//! This module knows the names of arguments. It does not know arrays.
 
 use std::str::FromStr;
 
@@ -24,7 +24,8 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// Updates replace the existing values, and negative indices count from the end.
+    /// The default options: updates replace the existing values, and negative indices count from
+    /// the end.
     pub(crate) const DEFAULT: Self = Self {
         reduction: Reduction::None,
         include_self: true,

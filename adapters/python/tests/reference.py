@@ -35,7 +35,7 @@ def pairs_elements(data: np.ndarray, indices: np.ndarray, axis: int = 0) -> Iter
 def resolve(
     place: tuple, shape: tuple, bounds: str = "error", negative: bool = True
 ) -> tuple | None:
-    """Return a place with non-negative coordinates, or None if it is skipped."""
+    """Return a place with non-negative coordinates, or None if the place is skipped."""
     resolved = []
     for size, index in zip(shape, place, strict=False):
         if isinstance(index, slice):
@@ -79,7 +79,8 @@ def combine(reduction: str, current: np.ndarray, update: np.ndarray) -> np.ndarr
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Multiply complex numbers, with each operation rounded once.
 
-    numpy's multiplication fuses some operations, depending on shape and machine.
+    numpy's complex multiplication fuses some multiplications and additions into one operation,
+    which rounds once. Which operations are fused depends on the shape and the machine.
     """
     a, b = np.asarray(a), np.asarray(b)
     result = np.empty_like(a)

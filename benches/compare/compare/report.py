@@ -23,7 +23,8 @@ _LEGEND = """\
   computed from a copy and a read in the same rounds on the same arrays.
 - –: the runtime does not have this form. jax and tensorflow always allocate their output, and openvino
   never does.
-- *wrong*: the result is wrong. Its time is in brackets. It is never the best peer.
+- *wrong*: the runtime computed a wrong result. The time of the runtime is in brackets. A runtime with
+  a wrong result is never the best peer.
 - ¹: indices have duplicates, and the result has a whole update of each destination, but not always the
   last one.
 - ²: other processes used the CPUs meanwhile. The row should be measured again."""

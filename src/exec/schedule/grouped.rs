@@ -1,5 +1,6 @@
 //! The grouped schedule. Tuples are sorted, stably, by destination. The updates of one destination
-//! are then combined one after another, while the window of the destination is in the cache.
+//! are then combined one after another, while the window of the destination is in the cache. A
+//! group has all tuples of one destination.
 
 use std::ops::Range;
 
@@ -12,15 +13,15 @@ use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workl
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::plan::{Sorted, Span};
 
-/// Maximum number of groups in one kernel call. With this number, the overhead of the call is
-/// negligible.
+/// Maximum number of groups in one kernel call. A group has all tuples of one destination. With
+/// this number, the overhead of the call is negligible.
 const GROUPS: usize = 64;
 
 pub(super) struct Grouped;
 
 impl Scheduler for Grouped {
-    /// Cuts the sorted list between groups. Wide windows are cut into columns first, which also
-    /// balances a small number of long groups.
+    /// Cuts the list of sorted tuples between groups. Wide windows are cut into columns first,
+    /// which also balances a small number of long groups.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {
             return Err(Reason("updates are not combined"));
@@ -55,8 +56,9 @@ impl Scheduler for Grouped {
                 // `Transfer::by_groups` numbers the elements of a window from 0 on.
                 let first = window.dst.unsigned_abs();
                 let columns = first..first + window.elements();
-                // SAFETY: the tile has these columns of whole groups (`Whole::part_of_sorted`), and
-                // no other task has the tile.
+                // SAFETY: each destination has all its tuples in the tile, or none
+                // (`Whole::part_of_sorted`). No other task has the tile. So no other task accesses
+                // `columns` in the windows of the tile's destinations and tuples.
                 unsafe { pass.run(positions.clone(), columns, tile.repetitions()) };
             });
         }
@@ -77,16 +79,17 @@ impl Scheduler for Grouped {
         each_part(divided, sorted, |tile, positions, window| {
             for repetition in tile.repetitions() {
                 let origin = transfer.geometry().repetition(repetition);
-                // SAFETY: the tile has these columns of whole groups (`Whole::part_of_sorted`), and
-                // no other task has the tile.
+                // SAFETY: each destination has all its tuples in the tile, or none
+                // (`Whole::part_of_sorted`). No other task has the tile. So no other task accesses
+                // `window`, the tile's columns, at the tile's destinations.
                 unsafe { groups.fold_all(window, origin, positions.clone()) };
             }
         })
     }
 }
 
-/// Runs `task` for each tile of sorted tuples. The task gets the positions of the tile's groups in
-/// `sorted`, and the tile's columns of a window. `sorted` has all groups.
+/// Runs `task` for each tile of sorted tuples. The task gets the positions of the tile's tuples in
+/// `sorted`, and the tile's columns of a window. `sorted` has all tuples, sorted by destination.
 fn each_part(
     divided: &Divided<'_, '_>,
     sorted: &Sorted,
@@ -103,8 +106,8 @@ fn each_part(
         task(tile, positions, cut.as_ref().unwrap_or(whole.window));
     };
     #[expect(unsafe_code, reason = "every piece is a separate tile")]
-    // SAFETY: `Grouped::divide` has made the division of this transfer. It cuts `sorted`, which
-    // `run` has sorted before.
+    // SAFETY: `Grouped::divide` has made the division of this transfer. The division cuts `sorted`,
+    // the tuples that `run` has sorted before.
     Ok(unsafe { divided.each_tile(pieces, &whole, run_tile) }?)
 }
 
@@ -117,7 +120,8 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Combines whole groups in one repetition. `positions` are the positions of their tuples.
+    /// Combines the updates of whole groups in one repetition. `positions` are the positions of the
+    /// tuples of these groups in the sorted list.
     ///
     /// # Safety
     ///
@@ -148,8 +152,8 @@ impl Groups<'_> {
         }
     }
 
-    /// Combines at most [`GROUPS`] groups, run after run of `window`. `src` is the offset of the
-    /// repetition in the updates.
+    /// Combines the updates of at most [`GROUPS`] groups, one run of `window` after another. `src`
+    /// is the offset of the repetition in the updates.
     ///
     /// # Safety
     ///

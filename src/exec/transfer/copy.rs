@@ -211,8 +211,10 @@ impl Transfer<'_> {
         let Some(copy) = fused else {
             return apply();
         };
-        // `fused_copy` has checked that slices are found without an allocation. Without the slices
-        // the copy would cover the whole repetition, which other tiles write.
+        // A slice is all elements of one repetition that one destination number addresses. A tile
+        // with a range of destination numbers copies only the slices of these numbers: a copy of
+        // the whole repetition would overwrite slices of other tiles. `fused_copy` has checked that
+        // the loops over slices need no allocation.
         let slices = tile.destinations().map(|numbers| {
             let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             let slices = copy.span_of_slices(position(numbers.start), position(numbers.end));

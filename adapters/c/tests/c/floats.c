@@ -1,6 +1,6 @@
-/* Calls from threads whose floating-point mode is not the default mode. The results
- * have the same bits as results in the default floating-point mode. Each call restores
- * the mode of its thread. */
+/* Calls from threads whose floating-point mode is not the default mode. The results of
+ * these calls must have the same bits as the results of calls in the default mode. Each
+ * call must restore the floating-point mode of its thread. */
 
 #include "check.h"
 

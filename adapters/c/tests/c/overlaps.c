@@ -162,7 +162,7 @@ static size_t bytes_of_part(const DLTensor *tensor, int part) {
 }
 
 /* Copies one part of a tensor's description (its struct, shape or strides) to the address `at`. Later
- * calls use this copy. */
+ * calls of the library read the copy instead of the original part. */
 static void describe_at(described *d, int tensor, int part, unsigned char *at) {
   DLTensor *moved = d->tensors[tensor];
   if (part == STRUCT) {
@@ -191,10 +191,11 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* Stores one part of a tensor's description (its struct, shape or strides) next to
- * the output. A call is accepted if this part of the description ends where the output
- * begins, or begins where the output ends. A call is refused if this part contains the
- * first or the last bytes of the output. */
+/* The description of a tensor has three parts: its struct, its shape and its strides. The
+ * function stores one part next to the memory of the output and calls the library. The
+ * library must accept the call if the stored part ends where the output begins, or begins
+ * where the output ends. The library must refuse the call if the stored part overlaps the
+ * first 8 or the last 8 bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;

@@ -1,4 +1,5 @@
-"""The command: reads options, measures rows, writes tables."""
+"""The command of the benchmark: reads its options, measures the rows of the result tables, and
+writes the tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Measures a row: checks its results, then runs the rounds of each table.
+"""Measures one row of the result tables: checks its results, then runs the rounds of each table.
 
-Knows rounds and timing. Knows nothing of graphs or reports.
+This module knows rounds and timing. It knows nothing of graphs or reports.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Turn:
         return time.perf_counter() - start
 
     def sample(self, turn: int) -> None:
-        """Times a sample. Untimed runs before it wake the threads and fill the caches."""
+        """Times a sample. Untimed runs before the sample wake the threads and fill the caches."""
         quiet()
         count = len(self.bindings)
         self.bindings[(turn + 1) % count].repeat(max(self.runs // 4, 1))
@@ -76,7 +76,8 @@ def times(samples: list[float]) -> dict:
 
 
 def _slower(ours: list[float], built_in: list[float]) -> float:
-    """Returns the median difference of adjacent samples."""
+    """Returns the median of the differences between adjacent samples: the time of ndscatter minus
+    the time of the built-in kernel."""
     return statistics.median(a - b for a, b in zip(ours, built_in))
 
 
@@ -261,8 +262,9 @@ class Bench:
         return found
 
     def _after_copy(self) -> dict:
-        """Measures the node of the scatter in a run with a large copy. The copy evicts the code and
-        data of both kernels from all caches."""
+        """Measures the node of the scatter in a run that first copies more bytes than the caches
+        hold. The copy evicts the code and data of the kernel (the built-in kernel or ndscatter's
+        kernel) from all caches."""
         large = np.zeros(models.COPIED_ELEMENTS // 2, self.case.data.dtype)
         inputs = {"first": large, "second": large, "data": self.case.data}
         with profiles() as folder:

@@ -1,6 +1,6 @@
-"""Builds models of one scatter.
+"""Builds ONNX models whose graph contains one scatter node.
 
-This module knows graphs. It knows nothing of sessions.
+This module knows graphs. It knows nothing of sessions, which run the models.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ COPIED_ELEMENTS = 1 << 24
 
 
 def direct(case: Case) -> bytes:
-    """Returns a model whose data is an input of the model and whose result is its output. The
-    scatter must copy the data."""
+    """Returns a model in which the scatter's data is an input of the model, and the scatter's
+    result is the output of the model. The scatter must copy the data."""
     nodes = [_scatter(case, "data", "output")]
     data = _value("data", case.data.dtype, case.data.shape)
     output = _value("output", case.data.dtype, case.data.shape)

@@ -64,7 +64,8 @@ class Row:
 
     @property
     def base(self) -> str:
-        """The row's name without the variant that follows the slash, such as "constant"."""
+        """Name of the row without its variant: "gnn_add" for the row "gnn_add/constant", whose
+        variant is "constant"."""
         return self.name.split("/")[0]
 
     @property

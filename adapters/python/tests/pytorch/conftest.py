@@ -16,7 +16,10 @@ collect_ignore = [] if IS_FULL else ["test_pyg.py"]
 
 
 class Spy:
-    """The native kernels, with the numbers of calls that they have run and refused."""
+    """Wrapper of the native kernels that counts their calls, all kernels together.
+
+    `done` is the number of calls that a kernel ran, `refused` the number that a kernel refused.
+    """
 
     def __init__(self, native):
         self._native = native

@@ -79,7 +79,11 @@ def test_the_same_bits_at_any_number_of_threads(name, spy):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_order_is_that_of_the_indices(name):
-    """PyTorch on one thread is the reference. It applies updates in order, except for reduce."""
+    """PyTorch on one thread is the reference. PyTorch applies updates in the order of the indices.
+
+    Calls with "reduce" in their name do not keep this order, so their results may be rounded
+    differently.
+    """
     call, inputs = CALLS[name], edges(dtype=torch.float64)
     torch.set_num_threads(1)
     expected = call(*inputs)

@@ -119,7 +119,7 @@ impl Exchange {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut object = std::ptr::null_mut();
         let tensor = Box::into_raw(result.versioned());
-        // SAFETY: the tensor is valid. The function takes it over, also if it fails.
+        // SAFETY: the tensor is valid. `to_object` takes over the tensor, also if the call fails.
         unsafe {
             let code = (self.to_object)(tensor, &raw mut object);
             if code != 0 {
@@ -130,14 +130,15 @@ impl Exchange {
     }
 }
 
-/// Returns the table of an array type, if the type has one of a known version.
+/// Returns the exchange table of an array type: C functions that lend and take over tensors.
+/// `None`: the type has no exchange table, or the table has another major version than 1.
 fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
     const NAME: &CStr = c"dlpack_exchange_api";
     let capsule = kind.getattr(intern!(kind.py(), "__dlpack_c_exchange_api__"));
     let capsule = capsule.ok()?;
-    // SAFETY: a capsule with this name holds the table. The table lives as long as the library,
-    // and the capsule is never freed (below). The fields of the version are the same in every
-    // version.
+    // SAFETY: a capsule with this name holds an exchange table, which lives as long as the library,
+    // and the capsule is never freed (below). Every version of the table begins with `major` and
+    // `minor`.
     let functions = unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) == 0 {
             return None;
@@ -150,8 +151,8 @@ fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
     (functions.major == 1).then_some(functions)
 }
 
-/// Returns the address of an array's elements as its library describes it now. `None` if the
-/// library has no function that does so without running Python code.
+/// Returns the address of an array's elements as its library describes the array now. `None` if the
+/// library has no function that describes arrays without running Python code.
 pub(in crate::array) fn described_address(object: &Bound<'_, PyAny>) -> Option<*const u8> {
     let describe = Exchange::of(object)?.describe?;
     described(describe, object).map(|tensor| tensor.address().cast_const())

@@ -1,7 +1,7 @@
 //! Properties of a library's arrays that DLPack does not describe.
 //!
-//! Knows JAX and PyTorch by name, and imports neither: an array of a library exists only if the
-//! program has imported the library.
+//! This module knows JAX and PyTorch by name, but does not import them: an array of a library
+//! exists only if the program has imported the library.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -37,14 +37,15 @@ pub(in crate::array) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<b
 
 /// Increments the version of a PyTorch tensor, as PyTorch's own in-place functions do.
 ///
-/// A gradient that needs the old value then raises an error instead of being wrong.
+/// If a backward pass needs the previous elements of the tensor, it then raises an error. Without
+/// the increment, the backward pass would compute a wrong gradient.
 pub(in crate::array) fn note_written(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if !is_torch_tensor(object)? {
         return Ok(());
     }
-    // An inference tensor has no version. It needs none, because PyTorch does not save inference
-    // tensors for a gradient.
+    // An inference tensor has no version and needs no version, because PyTorch does not save
+    // inference tensors for a gradient.
     if object
         .call_method0(intern!(py, "is_inference"))?
         .is_truthy()?

@@ -191,9 +191,9 @@ mod loads {
     }
 
     /// Copies pieces with vectors of 32 bytes, because readers of the copy load vectors of 32
-    /// bytes. Such a load could not be forwarded from two stores of 16 bytes, and would wait until
-    /// both have reached the cache. With vectors of 16 bytes, a plan of 100,000 `i32` took 1.16
-    /// times as long (Zen 5).
+    /// bytes. A load of 32 bytes could not be forwarded from two stores of 16 bytes, and would wait
+    /// until both stores have reached the cache. With vectors of 16 bytes, a plan of 100,000 `i32`
+    /// took 1.16 times as long (Zen 5).
     ///
     /// # Safety
     ///

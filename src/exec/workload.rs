@@ -306,7 +306,7 @@ impl<'a> Workload<'a> {
         variants
     }
 
-    /// Whether windows in a large region need no prefetch. This holds in three cases.
+    /// Whether windows in a large region need no prefetch. Windows need no prefetch in three cases.
     ///
     /// - Windows have at most one cache line, and their region is not very large.
     /// - There are few destinations, which are soon in a cache. On a Xeon (Skylake), sums of

@@ -52,8 +52,8 @@ pub(super) struct Sharing {
 /// has all tuples of one destination.
 ///
 /// The pass borrows each tensor separately. If the pass owned the options, the compiler would read
-/// fields of absent tensors before it tests whether the tensors are present. Such reads have no
-/// effect on results, but valgrind reports them as uninitialised.
+/// fields of absent tensors before it tests whether the tensors are present. These reads
+/// have no effect on results, but valgrind reports reads of uninitialised memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GradientPass<'a> {
     sharing: Sharing,

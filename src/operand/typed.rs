@@ -98,8 +98,8 @@ impl<'a, T> TensorView<'a, T> {
     ) -> Result<Self, ScatterError> {
         let layout = Layout::strided(shape, strides)?;
         let first = check_strided(data.len(), offset, &layout)?;
-        // The pointer is derived from the pointer of the whole slice. Its provenance therefore
-        // includes the elements below `first`.
+        // The pointer is derived from the pointer of the whole slice. The provenance of the
+        // pointer therefore includes the elements below `first`.
         Ok(Self::new(data.as_ptr().wrapping_add(first), layout))
     }
 

@@ -9,8 +9,8 @@ use crate::reduction::{CacheMode, Reduction};
 
 /// Writes slices of `updates` into `data` at the positions in `indices`.
 ///
-/// - `indices` has rank 1 or more and any integer type. Its last dimension holds the `k`
-///   coordinates of a tuple. Negative indices count from the end.
+/// - `indices` has rank 1 or more and any integer type. The last dimension of `indices` holds the
+///   `k` coordinates of a tuple. Negative indices count from the end.
 /// - `updates` has the shape `indices.shape[..-1] ++ data.shape[k..]`, and the element type of
 ///   `data`.
 ///
@@ -113,8 +113,8 @@ pub fn scatter_update<'i, O: Output>(
 /// `indices` has the position.
 ///
 /// - `axis` is in `-rank..rank` of `data`. A negative axis counts from the end.
-/// - `indices` has the rank of `data` and any integer type. It may be longer than `data` only
-///   along `axis`. Negative indices count from the end.
+/// - `indices` has the rank of `data` and any integer type. `indices` may be longer than `data`
+///   only along `axis`. Negative indices count from the end.
 /// - `updates` has the shape of `indices` and the element type of `data`.
 ///
 /// Duplicates are applied in the row-major order of `indices`, at any number of threads.

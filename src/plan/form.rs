@@ -13,14 +13,15 @@ use crate::reduction::CacheMode;
 /// The form that all operators are lowered to.
 ///
 /// A form describes two tensors. The indexed tensor is the output of a scatter or the data of a
-/// gather. It is called "output" here. Its axes have three parts:
+/// gather. This module calls the indexed tensor "output". The axes of the output have three parts:
 ///
 /// - The first `batch_rank` axes are repetitions.
 /// - Tuples address the next `tuple_len` axes.
 /// - The remaining axes are the window.
 ///
-/// The other tensor is the updates of a scatter or the result of a gather. It is called "updates"
-/// here. It has the batch dims, then the dims of the list of tuples, then the window dims.
+/// The other tensor is the updates of a scatter or the result of a gather. This module calls the
+/// other tensor "updates". Updates have the batch dims, then the dims of the list of tuples, then
+/// the window dims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Number of leading axes of the output that are repetitions.
@@ -37,8 +38,9 @@ pub(crate) struct Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coordinates {
     /// The first `implied` coordinates are the position of the tuple along the first dims of the
-    /// list. The other coordinates are read from `indices`. They are stored along the last dim of
-    /// `indices` if that dim is not a part of the list. Otherwise at most one coordinate is read.
+    /// list. The other coordinates are read from `indices`. These coordinates are stored along the
+    /// last dim of `indices` if that dim is not a part of the list. Otherwise at most one
+    /// coordinate is read.
     Explicit { implied: usize },
     /// The coordinate of tuple axis `axis` is read from `indices`. The other coordinates are the
     /// position of the tuple in the list. `indices` has a dim for every axis of the output. These
@@ -138,9 +140,9 @@ impl Form {
         }
     }
 
-    /// Returns a form for indices that are constant along the trailing dims of the list. It makes
-    /// these dims a part of the window. `None` if the dim of the coordinates that are read is the
-    /// last dim of the list.
+    /// Returns a form for indices that are constant along the trailing dims of the list. In the new
+    /// form, these dims are a part of the window. `None` if the dim of the coordinates that are
+    /// read is the last dim of the list.
     pub(crate) fn in_rows(&self) -> Option<Self> {
         let Coordinates::Placed { axis } = self.coordinates else {
             return None;

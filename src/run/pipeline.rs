@@ -84,8 +84,8 @@ fn run_plan(
     if choice.route == Route::Small
         && let Some(flat) = flat
         // SAFETY: the callers have checked the layout and the shapes. `flat_of` made `flat` from
-        // them. `Facts::is_small` checked that copied data and the output are contiguous. It also
-        // checked that `can_run` allows the transfer.
+        // them. `Facts::is_small` checked that copied data and the output are contiguous, and that
+        // `can_run` allows the transfer.
         && unsafe { small_call::run_planned(plan, flat, operands) }
     {
         route::note(Route::Small);
@@ -219,8 +219,8 @@ pub(crate) fn once(
         };
         let is_run = match choice.route {
             // SAFETY: `check_form` has checked the shapes, and `flat` was made from them.
-            // `Facts::is_small` checked that copied data and the output are contiguous. It also
-            // checked that `can_run` allows the transfer.
+            // `Facts::is_small` checked that copied data and the output are contiguous, and that
+            // `can_run` allows the transfer.
             Route::Small => unsafe { call.run(execution) }?,
             // SAFETY: `check_form` has checked the shapes. `Facts::can_stream` checked that
             // windows are single elements and that the tensors are contiguous, except for updates
@@ -240,8 +240,8 @@ pub(crate) fn once(
 ///
 /// # Safety
 ///
-/// The windows of the call are single elements. Its tensors are contiguous, except for updates
-/// that are one value.
+/// The windows of the call are single elements. The tensors of the call are contiguous, except for
+/// updates that are one value.
 #[inline(never)]
 unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool, ScatterError> {
     // SAFETY: the caller guarantees what `run` requires.

@@ -239,7 +239,7 @@ static void descriptions_in_output(DLDataType type) {
 
 /* A call is refused if a part of a tensor's description (its struct, shape or strides)
  * is stored in the memory of the output. This memory reaches from the lowest to the
- * highest byte of the output. It includes gaps between rows and, if a stride is
+ * highest byte of the output. The memory includes gaps between rows and, if a stride is
  * negative, bytes below the address of the first element. An output without elements
  * has no memory, so a description may be stored at its address. */
 static void descriptions_in_gaps(void) {

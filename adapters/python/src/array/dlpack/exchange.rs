@@ -81,7 +81,8 @@ impl Exchange {
     /// instead.
     ///
     /// The functions of the table ignore `requires_grad`, the negative bit and the conjugate bit of
-    /// a tensor. Their error messages are less precise than those of the Python methods.
+    /// a tensor. The error messages of the functions are less precise than those of the Python
+    /// methods.
     pub(super) fn request(self, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
         let py = object.py();
         let says_yes = |answer: PyResult<Bound<'_, PyAny>>| {

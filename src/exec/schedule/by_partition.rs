@@ -6,24 +6,23 @@
 //! Single elements are moved with their values, wider windows with the positions of their tuples. A
 //! kept plan stores the result of the first two steps.
 
+mod gatherer;
 mod moving;
 
 use std::any::Any;
 use std::ops::Range;
 
-use self::moving::{
-    CARRIED_BYTES, Carried, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, places,
-};
+use self::moving::{CARRIED_BYTES, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, places};
 use super::super::scratch::Scratch;
 use super::super::thresholds::{
-    PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
+    MOST_PIECES, PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
 };
-use super::super::tile::Tile;
+use super::super::tile::{Tile, part};
 use super::super::transfer::Transfer;
 use super::super::transfer::walk::{Positions, TupleList, Width};
 use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::error::ScatterError;
-use crate::memory::zeroed;
+use crate::memory::CacheLine;
 use crate::plan::Destinations;
 
 pub(in super::super) use self::moving::partitions;
@@ -129,28 +128,28 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
         parts,
         partitions: partitions(divided.work.slices, shift),
         shift,
+        carries_values: carries_values(transfer),
     };
-    let carries = carries_values(transfer);
     let mut scratch = None;
-    let partitions = match kept_partitions(&sorting, numbers, carries).map_err(Stop::unprepared)? {
+    let partitions = match kept_partitions(&sorting, numbers).map_err(Stop::unprepared)? {
         Some(partitions) => partitions,
-        None => {
-            let sorted = sorting.sort(numbers, Scratch::take, |places| match carries {
-                true => Scratch::take(sorting.words(places)).map(Carried::Values),
-                false => Scratch::take(places).map(Carried::Tuples),
-            });
-            scratch.insert(sorted.map_err(Stop::unprepared)?)
-        }
+        None => scratch.insert(sorting.sort(numbers).map_err(Stop::unprepared)?),
     };
     let mut moved = None;
-    let values = match &partitions.carried {
-        Carried::Values(values) => Some(values),
-        Carried::Targets(places) => {
-            let count = partitions.numbers.len();
-            let values = sorting.move_values_to(places, count);
-            Some(&*moved.insert(values.map_err(Stop::unprepared)?))
+    let values = match partitions.first_places() {
+        Some(first_places) => {
+            // The partitions of a kept plan may have been made for another number of workers.
+            let sorting = Sorting {
+                parts: first_places.len() / partitions.ranges.len().max(1),
+                partitions: partitions.ranges.len(),
+                shift: partitions.shift,
+                ..sorting
+            };
+            let places = partitions.numbers().len();
+            let values = sorting.move_values_again(numbers, first_places, places);
+            Some(&moved.insert(values.map_err(Stop::unprepared)?)[..])
         }
-        Carried::Tuples(_) => None,
+        None => partitions.values(),
     };
     let partitioned = Partitioned {
         transfer,
@@ -170,12 +169,11 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
 /// Returns the partitions that a kept plan stores. If it stores none, sorts the tuples first.
 ///
 /// Returns `None` if the plan is not kept, or if there is no memory to store the partitions. Also
-/// returns `None` if the stored partitions have values and this call needs positions, or if the
-/// stored partitions have positions and this call needs values.
+/// returns `None` if the stored partitions are for values and this call needs positions, or the
+/// other way round.
 fn kept_partitions<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
-    carries: bool,
 ) -> Result<Option<&'p Partitions<N>>, ScatterError> {
     if !sorting.transfer.access().context.is_kept {
         return Ok(None);
@@ -183,12 +181,13 @@ fn kept_partitions<'p, N: Width + Any>(
     let slot = &sorting.transfer.plan().slot;
     let kept = match slot.get() {
         Some(kept) => Some(kept),
-        None => slot.get_or_put(sorting.sort(numbers, zeroed, |places| match carries {
-            true => zeroed(numbers.len()).map(Carried::Targets),
-            false => zeroed(places).map(Carried::Tuples),
-        })?),
+        None => slot.get_or_put(sorting.sort_to_keep(numbers)?),
     };
-    Ok(kept.filter(|kept: &&Partitions<N>| carries == matches!(kept.carried, Carried::Targets(_))))
+    Ok(
+        kept.filter(|kept: &&Partitions<N>| {
+            sorting.carries_values == kept.first_places().is_some()
+        }),
+    )
 }
 
 /// Whether values are moved with their tuples. Values are moved if windows are single elements and
@@ -201,12 +200,21 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
         && transfer.repetitions() == 1
 }
 
+#[derive(Clone, Copy)]
+struct Cached {
+    is_prefetched: bool,
+    next: Option<usize>,
+}
+
+const BLOCK: usize = 128;
+
 /// A transfer and its tuples, sorted into partitions.
 struct Partitioned<'a, N> {
     transfer: &'a Transfer<'a>,
     partitions: &'a Partitions<N>,
-    /// Value at each place (position in the sorted list), if values are moved with their tuples.
-    values: Option<&'a Vec<u64>>,
+    /// Memory of the value at each place (position in the sorted list), if values are moved with
+    /// their tuples.
+    values: Option<&'a [CacheLine]>,
 }
 
 impl<N: Width> Partitioned<'_, N> {
@@ -228,36 +236,67 @@ impl<N: Width> Partitioned<'_, N> {
             divided.copy_before()?;
         }
         let whole = transfer.whole(None);
-        (divided.workers).run_each(partitions.ranges.len(), &|index| {
-            #[expect(unsafe_code, reason = "every partition is a separate tile")]
-            // SAFETY: `ByPartition::divide` has made this division, for this call or for
-            // another execution of its plan. `run_each` passes every partition to one task, once.
-            let tile = unsafe { Tile::new(division, index, &whole) };
-            transfer.fill_tile(fused, &tile, || {
-                self.apply_partition(&tile, partitions.ranges[index].clone());
-            });
+        let count = partitions.ranges.len();
+        let tasks = division.tasks().min(count).max(1);
+        let pieces = (tasks * MOST_PIECES).min(count);
+        (divided.workers).run_pieces(tasks, pieces, &|piece| {
+            let piece = part(count, pieces, piece);
+            for index in piece.clone() {
+                #[expect(unsafe_code, reason = "every partition is a separate tile")]
+                // SAFETY: `ByPartition::divide` has made this division, for this call or for
+                // another execution of its plan. `run_pieces` passes every piece to one task,
+                // once, and a partition is in one piece.
+                let tile = unsafe { Tile::new(division, index, &whole) };
+                let cached = Cached {
+                    is_prefetched: fused.is_none() && index > piece.start && self.is_dense(index),
+                    next: (index + 1 < piece.end && fused.is_none() && self.is_dense(index + 1))
+                        .then_some(index + 1),
+                };
+                transfer.fill_tile(fused, &tile, || {
+                    self.apply_partition(&tile, partitions.ranges[index].clone(), cached);
+                });
+            }
         })
+    }
+
+    /// Whether the tuples of a partition touch most cache lines of its region. Fetching all lines
+    /// in order then costs less than fetching the touched lines at random.
+    fn is_dense(&self, partition: usize) -> bool {
+        let tuples = self.partitions.ranges[partition].len() as u64;
+        let (_, bytes) = self.region(partition);
+        self.values.is_some() && tuples * 64 >= bytes
+    }
+
+    /// Returns the address and the bytes of the part of the output that a partition writes, for
+    /// windows that are single elements.
+    fn region(&self, partition: usize) -> (*const u8, u64) {
+        let (geometry, size) = (self.transfer.geometry(), self.transfer.kernels().size);
+        let first = (partition as u64) << self.partitions.shift;
+        let (dst, _) = geometry.repetition(0);
+        let start = dst + geometry.window.dst + crate::plan::signed(first) * geometry.unit;
+        let bytes = (geometry.unit.unsigned_abs() as u64 * size as u64) << self.partitions.shift;
+        (self.transfer.access().written_at(start), bytes)
     }
 
     /// Applies the tuples of one partition, in order. The tile has all destinations of the
     /// partition, and `places` has the tuples of these destinations only.
-    fn apply_partition(&self, tile: &Tile, places: Range<usize>) {
-        let numbers = &self.partitions.numbers[places.clone()];
+    fn apply_partition(&self, tile: &Tile, places: Range<usize>, cached: Cached) {
+        let numbers = &self.partitions.numbers()[places.clone()];
         debug_assert!(
             (tile.destinations()).is_some_and(|range| {
                 (numbers.iter()).all(|number| range.contains(&number.get()))
             }),
             "a tuple outside its partition"
         );
-        match (self.values, &self.partitions.carried) {
-            (Some(values), _) => self.apply_values(numbers, values, places.start),
-            (None, Carried::Tuples(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
-            (None, _) => debug_assert!(false, "values were not moved"),
+        match (self.values, self.partitions.tuples()) {
+            (Some(values), _) => self.apply_values(numbers, values, places.start, cached),
+            (None, Some(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
+            (None, None) => debug_assert!(false, "values were not moved"),
         }
     }
 
     /// Applies single elements from `values`, whose first value is at place `first`.
-    fn apply_values(&self, numbers: &[N], values: &[u64], first: usize) {
+    fn apply_values(&self, numbers: &[N], values: &[CacheLine], first: usize, cached: Cached) {
         let transfer = self.transfer;
         let Some(elements) = transfer.kernels().apply_elements else {
             debug_assert!(false, "no kernel for single elements");
@@ -265,14 +304,23 @@ impl<N: Width> Partitioned<'_, N> {
         };
         let (dst, _) = transfer.geometry().repetition(0);
         let written = dst + transfer.geometry().window.dst;
-        let bytes = first * transfer.kernels().size;
-        let values = values.as_ptr().cast::<u8>().wrapping_add(bytes);
-        #[expect(unsafe_code, reason = "writes to the tile of the task")]
-        // SAFETY: windows are single elements of one repetition (`carries_values`). The
-        // destinations of `numbers` are in the caller's tile. `Sorting` has written one value for
-        // each entry of `numbers`, in the order of `numbers`, from place `first` on.
-        unsafe {
-            transfer.apply_elements(elements, numbers, written, values, false);
+        let size = transfer.kernels().size;
+        let values = values.as_ptr().cast::<u8>().wrapping_add(first * size);
+        let mut ahead = (cached.next).map_or((std::ptr::null(), 0), |next| self.region(next));
+        let blocks = numbers.len().div_ceil(BLOCK).max(1);
+        let share = (ahead.1 / blocks as u64).next_multiple_of(64);
+        for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
+            let bytes = share.min(ahead.1);
+            crate::kernel::prefetch_bytes(ahead.0, bytes as usize);
+            ahead = (ahead.0.wrapping_add(bytes as usize), ahead.1 - bytes);
+            let values = values.wrapping_add(block * BLOCK * size);
+            #[expect(unsafe_code, reason = "writes to the tile of the task")]
+            // SAFETY: windows are single elements of one repetition (`carries_values`). The
+            // destinations of `numbers` are in the caller's tile. `Sorting` has written one value
+            // for each entry of `numbers`, in the order of `numbers`, from place `first` on.
+            unsafe {
+                transfer.apply_elements(elements, numbers, written, values, cached.is_prefetched);
+            }
         }
     }
 

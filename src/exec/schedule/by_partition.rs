@@ -12,18 +12,21 @@ mod moving;
 use std::any::Any;
 use std::ops::Range;
 
-use self::moving::{CARRIED_BYTES, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, places};
+use self::gatherer::bytes_of_task;
+use self::moving::{CARRIED_BYTES, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting};
 use super::super::scratch::Scratch;
 use super::super::thresholds::{
-    MOST_PIECES, PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
+    FETCHED_TUPLES, FETCHING_TUPLES, MOST_PIECES, PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES,
+    READING_PARTS, UPDATES_OF_REGION,
 };
-use super::super::tile::{Tile, part};
+use super::super::tile::{LINE_BYTES, Tile, part};
 use super::super::transfer::Transfer;
 use super::super::transfer::walk::{Positions, TupleList, Width};
 use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::error::ScatterError;
+use crate::kernel::prefetch_bytes;
 use crate::memory::CacheLine;
-use crate::plan::Destinations;
+use crate::plan::{Destinations, signed};
 
 pub(in super::super) use self::moving::partitions;
 
@@ -46,25 +49,22 @@ impl Scheduler for ByPartition {
     }
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
-        let Division::Partitions { shift, .. } = division else {
+        let Division::Partitions { parts, .. } = division else {
             return Preparation::NOTHING;
         };
-        let is_narrow = work.slices <= Destinations::NARROW;
-        let number = if is_narrow { 4 } else { 8 };
-        let places = places(work.tuples, partitions(work.slices, shift));
-        // Single elements are moved with their values, and a kept plan stores the places of all
-        // tuples. Wider windows are moved with the positions of their tuples.
-        let carries = work.window_elements == 1 && work.element_bytes <= CARRIED_BYTES;
-        let (value, list) = if carries {
-            (work.element_bytes, work.tuples)
-        } else {
-            (0, places)
+        let number = match work.slices <= Destinations::NARROW {
+            true => size_of::<u32>(),
+            false => size_of::<u64>(),
         };
-        let bytes = places.saturating_mul(number + value);
-        Preparation::new(
-            Step::Partition,
-            bytes.saturating_add(list.saturating_mul(4)),
-        )
+        // Single elements may be moved with their values. Other windows are moved with the
+        // positions of their tuples, which have 32 bits.
+        let entry = match work.window_elements {
+            1 => work.element_bytes.clamp(size_of::<u32>(), CARRIED_BYTES),
+            _ => size_of::<u32>(),
+        };
+        let gathered = parts.saturating_mul(bytes_of_task(number + entry));
+        let bytes = work.tuples.saturating_mul(number + entry);
+        Preparation::new(Step::Partition, bytes.saturating_add(gathered))
     }
 
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
@@ -145,8 +145,7 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
                 shift: partitions.shift,
                 ..sorting
             };
-            let places = partitions.numbers().len();
-            let values = sorting.move_values_again(numbers, first_places, places);
+            let values = sorting.move_values_again(numbers, first_places);
             Some(&moved.insert(values.map_err(Stop::unprepared)?)[..])
         }
         None => partitions.values(),
@@ -200,13 +199,30 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
         && transfer.repetitions() == 1
 }
 
+/// The prefetching of regions in order, while one partition is applied.
 #[derive(Clone, Copy)]
-struct Cached {
-    is_prefetched: bool,
+struct Fetching {
+    /// Whether the region of this partition was prefetched while the previous one was applied.
+    is_done: bool,
+    /// The partition whose region is prefetched meanwhile.
     next: Option<usize>,
 }
 
-const BLOCK: usize = 128;
+/// A part of the output that is prefetched in order.
+struct Region {
+    address: *const u8,
+    bytes: usize,
+}
+
+impl Region {
+    /// Prefetches the first `bytes` bytes of the region and removes them from it.
+    fn prefetch(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        prefetch_bytes(self.address, bytes);
+        self.address = self.address.wrapping_add(bytes);
+        self.bytes -= bytes;
+    }
+}
 
 /// A transfer and its tuples, sorted into partitions.
 struct Partitioned<'a, N> {
@@ -237,50 +253,60 @@ impl<N: Width> Partitioned<'_, N> {
         }
         let whole = transfer.whole(None);
         let count = partitions.ranges.len();
-        let tasks = division.tasks().min(count).max(1);
+        let tasks = division.tasks().min(count);
         let pieces = (tasks * MOST_PIECES).min(count);
+        // A copy of data has just written the region of a partition, which is then in a cache.
+        let is_fetched = |index: usize| fused.is_none() && self.is_dense(index);
         (divided.workers).run_pieces(tasks, pieces, &|piece| {
             let piece = part(count, pieces, piece);
             for index in piece.clone() {
                 #[expect(unsafe_code, reason = "every partition is a separate tile")]
                 // SAFETY: `ByPartition::divide` has made this division, for this call or for
-                // another execution of its plan. `run_pieces` passes every piece to one task,
-                // once, and a partition is in one piece.
+                // another execution of its plan. `run_pieces` passes every piece to one task, once.
+                // Each partition is in one piece.
                 let tile = unsafe { Tile::new(division, index, &whole) };
-                let cached = Cached {
-                    is_prefetched: fused.is_none() && index > piece.start && self.is_dense(index),
-                    next: (index + 1 < piece.end && fused.is_none() && self.is_dense(index + 1))
-                        .then_some(index + 1),
+                let next = index + 1;
+                let fetching = Fetching {
+                    is_done: index > piece.start && is_fetched(index),
+                    next: (next < piece.end && is_fetched(next)).then_some(next),
                 };
                 transfer.fill_tile(fused, &tile, || {
-                    self.apply_partition(&tile, partitions.ranges[index].clone(), cached);
+                    self.apply_partition(&tile, partitions.ranges[index].clone(), fetching);
                 });
             }
         })
     }
 
-    /// Whether the tuples of a partition touch most cache lines of its region. Fetching all lines
-    /// in order then costs less than fetching the touched lines at random.
+    /// Whether a partition has so many tuples for each cache line of its region that fetching the
+    /// whole region in order costs less than fetching the written lines at random.
     fn is_dense(&self, partition: usize) -> bool {
-        let tuples = self.partitions.ranges[partition].len() as u64;
-        let (_, bytes) = self.region(partition);
-        self.values.is_some() && tuples * 64 >= bytes
+        let tuples = self.partitions.ranges[partition].len();
+        let lines = self.region(partition).bytes / LINE_BYTES;
+        self.values.is_some() && tuples / FETCHED_TUPLES >= lines
     }
 
-    /// Returns the address and the bytes of the part of the output that a partition writes, for
-    /// windows that are single elements.
-    fn region(&self, partition: usize) -> (*const u8, u64) {
+    /// Returns the part of the output that a partition writes, for windows that are single
+    /// elements.
+    fn region(&self, partition: usize) -> Region {
         let (geometry, size) = (self.transfer.geometry(), self.transfer.kernels().size);
-        let first = (partition as u64) << self.partitions.shift;
-        let (dst, _) = geometry.repetition(0);
-        let start = dst + geometry.window.dst + crate::plan::signed(first) * geometry.unit;
-        let bytes = (geometry.unit.unsigned_abs() as u64 * size as u64) << self.partitions.shift;
-        (self.transfer.access().written_at(start), bytes)
+        let shift = self.partitions.shift;
+        let start = self.first_window() + signed((partition as u64) << shift) * geometry.unit;
+        let unit = geometry.unit.unsigned_abs().saturating_mul(size);
+        Region {
+            address: self.transfer.access().written_at(start),
+            bytes: unit.saturating_mul(1 << shift),
+        }
+    }
+
+    /// Returns the offset of window number 0, for windows of one repetition.
+    fn first_window(&self) -> isize {
+        let geometry = self.transfer.geometry();
+        geometry.repetition(0).0 + geometry.window.dst
     }
 
     /// Applies the tuples of one partition, in order. The tile has all destinations of the
     /// partition, and `places` has the tuples of these destinations only.
-    fn apply_partition(&self, tile: &Tile, places: Range<usize>, cached: Cached) {
+    fn apply_partition(&self, tile: &Tile, places: Range<usize>, fetching: Fetching) {
         let numbers = &self.partitions.numbers()[places.clone()];
         debug_assert!(
             (tile.destinations()).is_some_and(|range| {
@@ -289,37 +315,43 @@ impl<N: Width> Partitioned<'_, N> {
             "a tuple outside its partition"
         );
         match (self.values, self.partitions.tuples()) {
-            (Some(values), _) => self.apply_values(numbers, values, places.start, cached),
+            (Some(values), _) => self.apply_values(numbers, values, places.start, fetching),
             (None, Some(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
             (None, None) => debug_assert!(false, "values were not moved"),
         }
     }
 
-    /// Applies single elements from `values`, whose first value is at place `first`.
-    fn apply_values(&self, numbers: &[N], values: &[CacheLine], first: usize, cached: Cached) {
+    /// Applies single elements from `values`, whose first value is at place `first`. Meanwhile,
+    /// prefetches the region of the next partition in order.
+    fn apply_values(&self, numbers: &[N], values: &[CacheLine], first: usize, fetching: Fetching) {
         let transfer = self.transfer;
         let Some(elements) = transfer.kernels().apply_elements else {
             debug_assert!(false, "no kernel for single elements");
             return;
         };
-        let (dst, _) = transfer.geometry().repetition(0);
-        let written = dst + transfer.geometry().window.dst;
-        let size = transfer.kernels().size;
+        let (written, size) = (self.first_window(), transfer.kernels().size);
         let values = values.as_ptr().cast::<u8>().wrapping_add(first * size);
-        let mut ahead = (cached.next).map_or((std::ptr::null(), 0), |next| self.region(next));
-        let blocks = numbers.len().div_ceil(BLOCK).max(1);
-        let share = (ahead.1 / blocks as u64).next_multiple_of(64);
-        for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
-            let bytes = share.min(ahead.1);
-            crate::kernel::prefetch_bytes(ahead.0, bytes as usize);
-            ahead = (ahead.0.wrapping_add(bytes as usize), ahead.1 - bytes);
-            let values = values.wrapping_add(block * BLOCK * size);
+        let mut ahead = fetching.next.map(|next| self.region(next));
+        // The kernel itself prefetches the elements of a block whose region is not in a cache.
+        // Longer blocks then have fewer elements that are not prefetched.
+        let block_len = match (&ahead, fetching.is_done) {
+            (None, _) => numbers.len().max(1),
+            (Some(_), true) => FETCHING_TUPLES,
+            (Some(_), false) => 8 * FETCHING_TUPLES,
+        };
+        let blocks = numbers.len().div_ceil(block_len).max(1);
+        let share = (ahead.as_ref()).map_or(0, |region| region.bytes.div_ceil(blocks));
+        for (block, numbers) in numbers.chunks(block_len).enumerate() {
+            if let Some(region) = &mut ahead {
+                region.prefetch(share.next_multiple_of(LINE_BYTES));
+            }
+            let values = values.wrapping_add(block * block_len * size);
             #[expect(unsafe_code, reason = "writes to the tile of the task")]
             // SAFETY: windows are single elements of one repetition (`carries_values`). The
             // destinations of `numbers` are in the caller's tile. `Sorting` has written one value
             // for each entry of `numbers`, in the order of `numbers`, from place `first` on.
             unsafe {
-                transfer.apply_elements(elements, numbers, written, values, cached.is_prefetched);
+                transfer.apply_elements(elements, numbers, written, values, fetching.is_done);
             }
         }
     }

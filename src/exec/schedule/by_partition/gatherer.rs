@@ -9,41 +9,20 @@
 //!
 //! This module knows places and partitions. It does not know what an entry means.
 
+use bytemuck::Pod;
+
 use super::super::super::shared_slots::SharedSlots;
+use super::moving::MOST_PARTITIONS;
+use crate::memory::CacheLine;
 
 /// Number of entries of a partition that are gathered and then written together.
 pub(super) const GATHERED: usize = 32;
 
-/// The entries of one kind that one task moves to their partitions.
-pub(super) struct Gatherer<'g, T> {
-    /// [`GATHERED`] entries for each partition.
-    gathered: &'g mut [[T; GATHERED]],
-    /// First place of the task in each partition.
-    first: &'g [u32],
-    moved: &'g SharedSlots<'g, T>,
-}
-
-impl<'g, T: Copy> Gatherer<'g, T> {
-    /// Makes a gatherer of the task whose first place in each partition is `first`. `gathered` has
-    /// [`GATHERED`] entries for each partition.
-    pub(super) fn new(
-        gathered: &'g mut [T],
-        first: &'g [u32],
-        moved: &'g SharedSlots<'g, T>,
-    ) -> Self {
-        Self {
-            gathered: &mut gathered.as_chunks_mut().0[..first.len()],
-            first,
-            moved,
-        }
-    }
-
+/// What a task does with the entries of one kind.
+pub(super) trait Gather<T> {
     /// Gathers `value`, which belongs at `place` in `partition`. Places of a partition are gathered
     /// in ascending order, without a gap, from the first place of the task on.
-    #[inline(always)]
-    pub(super) fn gather(&mut self, partition: usize, place: u32, value: T) {
-        self.gathered[partition][place as usize % GATHERED] = value;
-    }
+    fn gather(&mut self, partition: usize, place: u32, value: T);
 
     /// Writes the gathered entries of `partition` up to `place`, which [ends a line](ends_line).
     ///
@@ -52,8 +31,63 @@ impl<'g, T: Copy> Gatherer<'g, T> {
     /// `place` was gathered last. The buffer has all gathered places, and no other task writes
     /// them.
     #[expect(unsafe_code, reason = "parts write to separate places")]
+    unsafe fn write_line(&self, partition: usize, place: u32);
+
+    /// Writes the entries that do not fill a line. `next` has the place after the last gathered
+    /// place in each partition.
+    ///
+    /// # Safety
+    ///
+    /// The buffer has all gathered places, and no other task writes them.
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    unsafe fn finish(self, next: &[u32]);
+}
+
+/// Does nothing with the entries.
+pub(super) struct Discard;
+
+#[expect(unsafe_code, reason = "implements a trait for unsafe code")]
+impl<T> Gather<T> for Discard {
+    fn gather(&mut self, _: usize, _: u32, _: T) {}
+    unsafe fn write_line(&self, _: usize, _: u32) {}
+    unsafe fn finish(self, _: &[u32]) {}
+}
+
+/// The entries of one kind that one task moves to their partitions.
+pub(super) struct Gatherer<'g, T> {
+    /// [`GATHERED`] entries for each partition.
+    gathered: &'g mut [[T; GATHERED]; MOST_PARTITIONS as usize],
+    /// First place of the task in each partition.
+    first: &'g [u32],
+    moved: &'g SharedSlots<'g, T>,
+}
+
+impl<'g, T: Pod> Gatherer<'g, T> {
+    /// Makes a gatherer of the task whose first place in each partition is `first`. `memory` is
+    /// memory of the task, of [`bytes_of_task`] bytes.
+    pub(super) fn new(
+        memory: &'g mut [CacheLine],
+        first: &'g [u32],
+        moved: &'g SharedSlots<'g, T>,
+    ) -> Self {
+        let lines = bytemuck::cast_slice_mut(memory).as_chunks_mut().0;
+        Self {
+            gathered: lines.first_chunk_mut().expect("memory of a task"),
+            first,
+            moved,
+        }
+    }
+}
+
+impl<T: Pod> Gather<T> for Gatherer<'_, T> {
     #[inline(always)]
-    pub(super) unsafe fn write_line(&self, partition: usize, place: u32) {
+    fn gather(&mut self, partition: usize, place: u32, value: T) {
+        self.gathered[partition][place as usize % GATHERED] = value;
+    }
+
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    #[inline(always)]
+    unsafe fn write_line(&self, partition: usize, place: u32) {
         let start = place as usize / GATHERED * GATHERED;
         let line = &self.gathered[partition];
         let skipped = (self.first[partition] as usize).saturating_sub(start);
@@ -69,14 +103,8 @@ impl<'g, T: Copy> Gatherer<'g, T> {
         }
     }
 
-    /// Writes the entries that do not fill a line. `next` has the place after the last gathered
-    /// place in each partition.
-    ///
-    /// # Safety
-    ///
-    /// The buffer has all gathered places, and no other task writes them.
     #[expect(unsafe_code, reason = "parts write to separate places")]
-    pub(super) unsafe fn finish(self, next: &[u32]) {
+    unsafe fn finish(self, next: &[u32]) {
         for (partition, (&first, &next)) in self.first.iter().zip(next).enumerate() {
             let (first, next) = (first as usize, next as usize);
             let start = first.max(next / GATHERED * GATHERED);
@@ -92,4 +120,9 @@ impl<'g, T: Copy> Gatherer<'g, T> {
 #[inline(always)]
 pub(super) fn ends_line(place: u32) -> bool {
     place as usize % GATHERED == GATHERED - 1
+}
+
+/// Returns the bytes of memory that the gatherers of one task need for entries of `size` bytes.
+pub(super) fn bytes_of_task(size: usize) -> usize {
+    MOST_PARTITIONS as usize * GATHERED * size
 }

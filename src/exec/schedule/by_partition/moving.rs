@@ -14,7 +14,7 @@ use super::super::super::shared_slots::SharedSlots;
 use super::super::super::tasks::Workers;
 use super::super::super::tile::part;
 use super::super::super::transfer::Transfer;
-use super::gatherer::{GATHERED, Gatherer, ends_line};
+use super::gatherer::{Discard, Gather, Gatherer, bytes_of_task, ends_line};
 use crate::error::ScatterError;
 use crate::memory::{CacheLine, lines_of, with_room, zeroed};
 use crate::plan::Number;
@@ -24,29 +24,17 @@ use crate::work::{self, Work};
 /// most 16 bytes per tuple.
 pub(super) const CARRIED_BYTES: usize = 8;
 
-/// Maximum number of partitions. While tuples are moved, each partition needs an entry of the
-/// translation buffer.
-pub(super) const MOST_PARTITIONS: u32 = 256;
+/// Maximum number of partitions. While tuples are moved, the gathered lines of all partitions are
+/// in the second-level cache (see [`Gatherer`]).
+pub(super) const MOST_PARTITIONS: u32 = 512;
 
-/// Number of empty places before each partition: a memory page and a cache line of narrow numbers.
-/// Without the gap, partitions with a power of two of tuples begin a power of two of bytes apart.
-/// Such partitions share a small number of sets of the translation buffer and of the first-level
-/// cache, and moving the tuples takes three times as long.
-const PARTITION_GAP: u32 = (4096 + 64) / 4;
-
-/// Maximum number of tuples in a list that is sorted into partitions. The places of the tuples,
-/// gaps included, have 32 bits. A place is a position in the sorted list.
-pub(super) const MOST_PARTITIONED: usize =
-    (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
+/// Maximum number of tuples in a list that is sorted into partitions. The places of the tuples have
+/// 32 bits. A place is a position in the sorted list.
+pub(super) const MOST_PARTITIONED: usize = u32::MAX as usize;
 
 /// Returns the number of ranges of `1 << shift` numbers below `count`, at least 1.
 pub(in super::super::super) fn partitions(count: u64, shift: u32) -> usize {
     usize::try_from(count.div_ceil(1 << shift).max(1)).unwrap_or(usize::MAX)
-}
-
-/// Returns the number of places for `tuples` tuples in `partitions` partitions, gaps included.
-pub(super) fn places(tuples: usize, partitions: usize) -> usize {
-    tuples.saturating_add(partitions.saturating_mul(PARTITION_GAP as usize))
 }
 
 /// All tuples, sorted into partitions. The tuples of a partition keep their order.
@@ -151,26 +139,25 @@ impl Sorting<'_, '_> {
         take: fn(usize) -> Result<Vec<CacheLine>, ScatterError>,
         moves_values: bool,
     ) -> Result<Partitions<N>, ScatterError> {
-        let places = places(numbers.len(), self.partitions);
-        let mut moved = take(lines_of(places, size_of::<N>()))?;
+        let tuples = numbers.len();
+        let mut moved = take(lines_of(tuples, size_of::<N>()))?;
         let mut carried = match (self.carries_values, moves_values) {
-            (false, _) => Carried::Tuples(take(lines_of(places, size_of::<u32>()))?),
-            (true, true) => Carried::Values(take(self.value_lines(places))?),
+            (false, _) => Carried::Tuples(take(lines_of(tuples, size_of::<u32>()))?),
+            (true, true) => Carried::Values(take(self.value_lines(tuples))?),
             (true, false) => Carried::FirstPlaces(Vec::new()),
         };
-        let (first_places, ranges) = self.count(numbers, places)?;
+        let (first_places, ranges) = self.count(numbers)?;
         let list = PartitionedList {
             numbers,
             first_places: &first_places,
-            places,
         };
-        let slots = SharedSlots::new(&mut bytemuck::cast_slice_mut(&mut moved)[..places]);
+        let slots = SharedSlots::new(&mut bytemuck::cast_slice_mut(&mut moved)[..tuples]);
         match &mut carried {
             Carried::Values(values) => self.move_values(&list, Some(&slots), values)?,
-            Carried::Tuples(tuples) => {
-                let tuples = SharedSlots::new(&mut bytemuck::cast_slice_mut(tuples)[..places]);
+            Carried::Tuples(memory) => {
+                let positions = SharedSlots::new(&mut bytemuck::cast_slice_mut(memory)[..tuples]);
                 let position = |_, tuple| u32::try_from(tuple).unwrap_or(u32::MAX);
-                self.move_entries(&list, Some(&slots), Some(&tuples), position)?;
+                self.move_entries(&list, Some(&slots), Some(&positions), position)?;
             }
             Carried::FirstPlaces(_) => {
                 self.move_entries(&list, Some(&slots), None, |_, _| 0_u8)?;
@@ -186,9 +173,9 @@ impl Sorting<'_, '_> {
         })
     }
 
-    /// Returns the number of cache lines that hold `places` values.
-    fn value_lines(&self, places: usize) -> usize {
-        lines_of(places, self.transfer.kernels().size)
+    /// Returns the number of cache lines that hold `count` values.
+    fn value_lines(&self, count: usize) -> usize {
+        lines_of(count, self.transfer.kernels().size)
     }
 
     fn partition(&self, number: u64) -> usize {
@@ -198,20 +185,19 @@ impl Sorting<'_, '_> {
     /// Counts the tuples of each part in each partition.
     ///
     /// Returns two lists. The first list has, for each part and partition, the place of the first
-    /// tuple. The second list has the places of each partition, all below `places`.
+    /// tuple. The second list has the places of each partition.
     fn count<N: Number>(
         &self,
         numbers: &[N],
-        places: usize,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>), ScatterError> {
         work::note(Work::Partitioning);
-        let mut first_places = crate::memory::zeroed(self.parts * self.partitions)?;
+        let mut first_places = zeroed(self.parts * self.partitions)?;
         (self.workers).run_chunks(&mut first_places, self.partitions, &|index, counts| {
             let numbers = &numbers[part(numbers.len(), self.parts, index)];
             self.count_into(counts, numbers);
         })?;
         let ranges = ranges_of(self.parts, self.partitions, &mut first_places)?;
-        check_ranges(&ranges, numbers.len(), places);
+        check_ranges(&ranges, numbers.len());
         Ok((first_places, ranges))
     }
 
@@ -237,19 +223,16 @@ impl Sorting<'_, '_> {
     }
 
     /// Moves the values of all tuples to the places that an earlier sort has found, in scratch
-    /// memory. `first_places` has the first place of each part in each partition, and all places
-    /// are below `places`.
+    /// memory. `first_places` has the first place of each part in each partition.
     pub(super) fn move_values_again<N: Number>(
         &self,
         numbers: &[N],
         first_places: &[u32],
-        places: usize,
     ) -> Result<Vec<CacheLine>, ScatterError> {
-        let mut values = Scratch::take(self.value_lines(places))?;
+        let mut values = Scratch::take(self.value_lines(numbers.len()))?;
         let list = PartitionedList {
             numbers,
             first_places,
-            places,
         };
         self.move_values(&list, None, &mut values)?;
         Ok(values)
@@ -284,7 +267,7 @@ impl Sorting<'_, '_> {
             size_of::<V>(),
             "a value of another width"
         );
-        let values = SharedSlots::new(&mut bytemuck::cast_slice_mut(values)[..list.places]);
+        let values = SharedSlots::new(&mut bytemuck::cast_slice_mut(values)[..list.numbers.len()]);
         self.move_entries(list, moved, Some(&values), |source: *const u8, tuple| {
             #[expect(unsafe_code, reason = "reads the value of a tuple")]
             // SAFETY: windows are single elements with contiguous sources (`carries_values`), from
@@ -304,7 +287,7 @@ impl Sorting<'_, '_> {
         entries: Option<&SharedSlots<'_, V>>,
         entry: impl Fn(*const u8, usize) -> V + Sync,
     ) -> Result<(), ScatterError> {
-        let lines = |size| lines_of(self.partitions * GATHERED, size);
+        let lines = |size| lines_of(bytes_of_task(size), 1);
         let number_lines = moved.map_or(0, |_| lines(size_of::<N>()));
         let task_lines = number_lines + entries.map_or(0, |_| lines(size_of::<V>()));
         let mut gathered: Vec<CacheLine> = Scratch::take(task_lines * self.parts)?;
@@ -315,45 +298,29 @@ impl Sorting<'_, '_> {
             let (for_numbers, for_entries) =
                 unsafe { shared.chunk(index, task_lines) }.split_at_mut(number_lines);
             let first = &list.first_places[index * self.partitions..][..self.partitions];
-            let mut numbers = moved
-                .map(|moved| Gatherer::new(bytemuck::cast_slice_mut(for_numbers), first, moved));
-            let mut entries = entries
-                .map(|moved| Gatherer::new(bytemuck::cast_slice_mut(for_entries), first, moved));
-            let mut next = [0_u32; MOST_PARTITIONS as usize];
-            next[..first.len()].copy_from_slice(first);
             let source = self.source();
+            let entry = |tuple| entry(source, tuple);
             let tuples = part(list.numbers.len(), self.parts, index);
-            for (tuple, &number) in tuples.clone().zip(&list.numbers[tuples]) {
-                let partition = self.partition(number.get());
-                let place = next[partition];
-                next[partition] += 1;
-                if let Some(numbers) = &mut numbers {
-                    numbers.gather(partition, place, number);
-                }
-                if let Some(entries) = &mut entries {
-                    entries.gather(partition, place, entry(source, tuple));
-                }
-                if !ends_line(place) {
-                    continue;
-                }
-                #[expect(unsafe_code, reason = "parts write to separate places")]
-                // SAFETY: the places of a part in a partition go from its first place to the first
-                // place of the next part (`ranges_of`). So no other part writes these places. The
-                // places are in the buffers (`check_ranges`).
-                unsafe {
-                    if let Some(numbers) = &numbers {
-                        numbers.write_line(partition, place);
-                    }
-                    if let Some(entries) = &entries {
-                        entries.write_line(partition, place);
-                    }
-                }
-            }
+            let numbers = &list.numbers[tuples.clone()];
+            let moving = Moving {
+                first_tuple: tuples.start,
+                numbers,
+                first,
+                shift: self.shift,
+            };
+            let for_numbers = moved.map(|moved| Gatherer::new(for_numbers, first, moved));
+            let for_entries = entries.map(|moved| Gatherer::new(for_entries, first, moved));
             #[expect(unsafe_code, reason = "parts write to separate places")]
-            // SAFETY: as above. All places before `next` were gathered.
+            // SAFETY: the places of a part in a partition go from its first place to the first
+            // place of the next part (`ranges_of`). So no other part writes these places. The
+            // places are in the buffers (`check_ranges`).
             unsafe {
-                numbers.into_iter().for_each(|it| it.finish(&next));
-                entries.into_iter().for_each(|it| it.finish(&next));
+                match (for_numbers, for_entries) {
+                    (Some(numbers), Some(entries)) => moving.run(numbers, entries, entry),
+                    (Some(numbers), None) => moving.run(numbers, Discard, |_| ()),
+                    (None, Some(entries)) => moving.run(Discard, entries, entry),
+                    (None, None) => {}
+                }
             }
         })?;
         Scratch::put_back(gathered);
@@ -374,8 +341,54 @@ struct PartitionedList<'a, N> {
     numbers: &'a [N],
     /// First place of each part of the list in each partition.
     first_places: &'a [u32],
-    /// Number of places in a buffer.
-    places: usize,
+}
+
+/// The tuples of one part, which are moved to their partitions.
+struct Moving<'a, N> {
+    /// Position of the first tuple in the plan's list.
+    first_tuple: usize,
+    numbers: &'a [N],
+    /// First place of the part in each partition.
+    first: &'a [u32],
+    shift: u32,
+}
+
+impl<N: Number> Moving<'_, N> {
+    /// Moves the number and the entry of each tuple.
+    ///
+    /// # Safety
+    ///
+    /// The buffers have all places of the part, and no other task writes them.
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    #[inline(always)]
+    unsafe fn run<V>(
+        &self,
+        mut numbers: impl Gather<N>,
+        mut entries: impl Gather<V>,
+        entry: impl Fn(usize) -> V,
+    ) {
+        let mut next = [0_u32; MOST_PARTITIONS as usize];
+        next[..self.first.len()].copy_from_slice(self.first);
+        for (tuple, &number) in (self.first_tuple..).zip(self.numbers) {
+            let partition = usize::try_from(number.get() >> self.shift).unwrap_or(usize::MAX);
+            let place = next[partition];
+            next[partition] += 1;
+            numbers.gather(partition, place, number);
+            entries.gather(partition, place, entry(tuple));
+            if ends_line(place) {
+                // SAFETY: the caller guarantees the places.
+                unsafe {
+                    numbers.write_line(partition, place);
+                    entries.write_line(partition, place);
+                }
+            }
+        }
+        // SAFETY: the caller guarantees the places.
+        unsafe {
+            numbers.finish(&next);
+            entries.finish(&next);
+        }
+    }
 }
 
 /// Replaces the counts of each part and partition by the place of the first tuple of the part in
@@ -384,60 +397,47 @@ struct PartitionedList<'a, N> {
 fn ranges_of(
     parts: usize,
     partitions: usize,
-    cursors: &mut [u32],
+    counts: &mut [u32],
 ) -> Result<Vec<Range<usize>>, ScatterError> {
     let mut ranges = with_room(partitions)?;
     let mut next = 0_u32;
     for partition in 0..partitions {
-        next += PARTITION_GAP;
         let start = next;
         for part in 0..parts {
-            let cursor = &mut cursors[part * partitions + partition];
-            next += std::mem::replace(cursor, next);
+            let count = &mut counts[part * partitions + partition];
+            next += std::mem::replace(count, next);
         }
         ranges.push(start as usize..next as usize);
     }
     Ok(ranges)
 }
 
-/// Checks that every tuple was counted once and that all places exist. The moves write without a
+/// Checks that every tuple was counted once. Every place then exists, and the moves write without a
 /// check.
-fn check_ranges(ranges: &[Range<usize>], tuples: usize, places: usize) {
+fn check_ranges(ranges: &[Range<usize>], tuples: usize) {
     let counted: usize = ranges.iter().map(Range::len).sum();
-    let end = ranges.last().map_or(0, |range| range.end);
     assert!(
-        counted == tuples && end <= places,
-        "{counted} of {tuples} tuples were counted, up to {end} of {places} places"
+        counted == tuples,
+        "{counted} of {tuples} tuples were counted"
     );
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PARTITION_GAP, check_ranges, ranges_of};
+    use super::{check_ranges, ranges_of};
 
     #[test]
     fn places_keep_partitions_together_and_parts_in_order() {
         // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
-        let mut cursors = [1, 2, 0, 3, 0, 4];
-        let ranges = ranges_of(2, 3, &mut cursors).expect("memory for three");
-        let gaps = |gaps: u32, place: u32| gaps * PARTITION_GAP + place;
-        let expected = [(1, 0, 4), (2, 4, 6), (3, 6, 10)]
-            .map(|(count, start, end)| gaps(count, start) as usize..gaps(count, end) as usize);
-        assert_eq!(ranges, expected, "ranges");
-        let expected = [(1, 0), (2, 4), (3, 6), (1, 1), (2, 6), (3, 6)];
-        let expected = expected.map(|(count, place)| gaps(count, place));
-        assert_eq!(cursors, expected, "cursors");
+        let mut counts = [1, 2, 0, 3, 0, 4];
+        let ranges = ranges_of(2, 3, &mut counts).expect("memory for three");
+        assert_eq!(ranges, [0..4, 4..6, 6..10], "ranges");
+        assert_eq!(counts, [0, 4, 6, 1, 6, 6], "first places");
     }
 
     #[test]
     #[should_panic(expected = "3 of 4 tuples were counted")]
     fn a_tuple_that_was_not_counted_is_not_moved() {
-        check_ranges(&[8..10, 18..19], 4, 19);
-    }
-
-    #[test]
-    #[should_panic(expected = "up to 19 of 18 places")]
-    fn places_that_do_not_exist_are_not_written() {
-        check_ranges(&[8..10, 18..19], 3, 18);
+        check_ranges(&[8..10, 18..19], 4);
     }
 }

@@ -49,7 +49,7 @@ impl Scheduler for ByPartition {
     }
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
-        let Division::Partitions { parts, .. } = division else {
+        let Division::Partitions { parts, shift } = division else {
             return Preparation::NOTHING;
         };
         let number = match work.slices <= Destinations::NARROW {
@@ -62,7 +62,8 @@ impl Scheduler for ByPartition {
             1 => work.element_bytes.clamp(size_of::<u32>(), CARRIED_BYTES),
             _ => size_of::<u32>(),
         };
-        let gathered = parts.saturating_mul(bytes_of_task(number + entry));
+        let partitions = partitions(work.slices, shift);
+        let gathered = parts.saturating_mul(bytes_of_task(partitions, number + entry));
         let bytes = work.tuples.saturating_mul(number + entry);
         Preparation::new(Step::Partition, bytes.saturating_add(gathered))
     }

@@ -12,7 +12,6 @@
 use bytemuck::Pod;
 
 use super::super::super::shared_slots::SharedSlots;
-use super::moving::MOST_PARTITIONS;
 use crate::memory::CacheLine;
 
 /// Number of entries of a partition that are gathered and then written together.
@@ -56,7 +55,7 @@ impl<T> Gather<T> for Discard {
 /// The entries of one kind that one task moves to their partitions.
 pub(super) struct Gatherer<'g, T> {
     /// [`GATHERED`] entries for each partition.
-    gathered: &'g mut [[T; GATHERED]; MOST_PARTITIONS as usize],
+    gathered: &'g mut [[T; GATHERED]],
     /// First place of the task in each partition.
     first: &'g [u32],
     moved: &'g SharedSlots<'g, T>,
@@ -72,7 +71,7 @@ impl<'g, T: Pod> Gatherer<'g, T> {
     ) -> Self {
         let lines = bytemuck::cast_slice_mut(memory).as_chunks_mut().0;
         Self {
-            gathered: lines.first_chunk_mut().expect("memory of a task"),
+            gathered: &mut lines[..first.len()],
             first,
             moved,
         }
@@ -122,7 +121,7 @@ pub(super) fn ends_line(place: u32) -> bool {
     place as usize % GATHERED == GATHERED - 1
 }
 
-/// Returns the bytes of memory that the gatherers of one task need for entries of `size` bytes.
-pub(super) fn bytes_of_task(size: usize) -> usize {
-    MOST_PARTITIONS as usize * GATHERED * size
+/// Returns the bytes of memory that one task needs to gather entries of `size` bytes.
+pub(super) fn bytes_of_task(partitions: usize, size: usize) -> usize {
+    partitions * GATHERED * size
 }

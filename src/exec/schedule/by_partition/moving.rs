@@ -287,7 +287,7 @@ impl Sorting<'_, '_> {
         entries: Option<&SharedSlots<'_, V>>,
         entry: impl Fn(*const u8, usize) -> V + Sync,
     ) -> Result<(), ScatterError> {
-        let lines = |size| lines_of(bytes_of_task(size), 1);
+        let lines = |size| lines_of(bytes_of_task(self.partitions, size), 1);
         let number_lines = moved.map_or(0, |_| lines(size_of::<N>()));
         let task_lines = number_lines + entries.map_or(0, |_| lines(size_of::<V>()));
         let mut gathered: Vec<CacheLine> = Scratch::take(task_lines * self.parts)?;
@@ -368,7 +368,8 @@ impl<N: Number> Moving<'_, N> {
         entry: impl Fn(usize) -> V,
     ) {
         let mut next = [0_u32; MOST_PARTITIONS as usize];
-        next[..self.first.len()].copy_from_slice(self.first);
+        let next = &mut next[..self.first.len()];
+        next.copy_from_slice(self.first);
         for (tuple, &number) in (self.first_tuple..).zip(self.numbers) {
             let partition = usize::try_from(number.get() >> self.shift).unwrap_or(usize::MAX);
             let place = next[partition];
@@ -385,8 +386,8 @@ impl<N: Number> Moving<'_, N> {
         }
         // SAFETY: the caller guarantees the places.
         unsafe {
-            numbers.finish(&next);
-            entries.finish(&next);
+            numbers.finish(next);
+            entries.finish(next);
         }
     }
 }

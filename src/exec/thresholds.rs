@@ -58,9 +58,9 @@ pub(super) const STREAMED_RUN_BYTES: usize = 1024;
 /// by streaming stores. The memory is for a bitmap, or for a sort of 32768 tuples.
 pub(super) const STREAMED_DETECTION_BYTES: usize = 512 * 1024;
 
-/// Bytes of the output that one partition covers: a quarter of a common second-level cache. The
-/// cache then also holds the region of the next partition, which is prefetched.
-pub(super) const PARTITION_BYTES: u64 = 256 * 1024;
+/// Bytes of the output that one partition of rows covers: half of a common second-level cache. A
+/// partition of single elements covers half of these bytes.
+pub(super) const PARTITION_BYTES: u64 = 512 * 1024;
 
 /// Minimum number of tuples for each cache line of a partition's region at which the region is
 /// prefetched in order, before the partition is applied.

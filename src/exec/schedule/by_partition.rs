@@ -78,12 +78,16 @@ impl Scheduler for ByPartition {
 
 /// Returns the shift of the partitions. A partition has `1 << shift` destination numbers.
 ///
-/// A partition of the output fills half of a cache, or less if workers need more partitions. There
-/// are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of the tuples,
+/// A partition of the output fills half of a cache, or less if workers need more partitions. A
+/// partition of single elements fills a quarter of a cache, which also holds the region of the next
+/// partition. There are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of the tuples,
 /// partitions are as large as possible without making the work of the workers uneven.
 pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
     let count = work.slices.max(1);
-    let by_cache = work.region_bytes.div_ceil(PARTITION_BYTES);
+    let by_cache = work.region_bytes.div_ceil(match work.window_elements {
+        1 => PARTITION_BYTES / 2,
+        _ => PARTITION_BYTES,
+    });
     let partitions = by_cache
         .max(4 * parts as u64)
         .clamp(1, MOST_PARTITIONS.into());
@@ -255,9 +259,14 @@ impl<N: Width> Partitioned<'_, N> {
         let whole = transfer.whole(None);
         let count = partitions.ranges.len();
         let tasks = division.tasks().min(count);
-        let pieces = (tasks * MOST_PIECES).min(count);
         // A copy of data has just written the region of a partition, which is then in a cache.
-        let is_fetched = |index: usize| fused.is_none() && self.is_dense(index);
+        let fetches = fused.is_none() && self.values.is_some();
+        let is_fetched = |index: usize| fetches && self.is_dense(index);
+        // A worker that fetches the next region must also apply the next partition.
+        let pieces = match fetches {
+            true => (tasks * MOST_PIECES).min(count),
+            false => count,
+        };
         (divided.workers).run_pieces(tasks, pieces, &|piece| {
             let piece = part(count, pieces, piece);
             for index in piece.clone() {
@@ -282,8 +291,7 @@ impl<N: Width> Partitioned<'_, N> {
     /// whole region in order costs less than fetching the written lines at random.
     fn is_dense(&self, partition: usize) -> bool {
         let tuples = self.partitions.ranges[partition].len();
-        let lines = self.region(partition).bytes / LINE_BYTES;
-        self.values.is_some() && tuples / FETCHED_TUPLES >= lines
+        tuples / FETCHED_TUPLES >= self.region(partition).bytes / LINE_BYTES
     }
 
     /// Returns the part of the output that a partition writes, for windows that are single

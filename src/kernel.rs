@@ -29,11 +29,29 @@ mod tests;
 mod vector;
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use stream::{fence, stream_lines};
 
 use std::ops::Range;
 
 use crate::element::DType;
 use crate::reduction::Reduction;
+
+/// Copies `bytes` bytes. Only x86-64 has streaming stores here.
+///
+/// # Safety
+///
+/// `bytes` bytes can be read from `src` on and written from `dst` on, and the two do not overlap.
+#[cfg(not(target_arch = "x86_64"))]
+#[expect(unsafe_code, reason = "copies bytes through raw pointers")]
+pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
+    // SAFETY: the caller guarantees the bytes.
+    unsafe { src.copy_to_nonoverlapping(dst, bytes) };
+}
+
+/// Does nothing: ordinary stores need no fence.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn fence() {}
 
 /// One run of elements to move or reduce. Positions and the length are in elements. Positions
 /// are relative to the two base addresses that a kernel gets with its jobs.

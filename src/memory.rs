@@ -2,9 +2,27 @@
 //!
 //! The module knows lengths and element sizes. It does not know what a buffer is for.
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 
 use crate::error::ScatterError;
+
+/// The memory of a cache line. A vector of cache lines begins at the start of a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct CacheLine([u64; 8]);
+
+#[expect(unsafe_code, reason = "states that every pattern of bytes is a value")]
+// SAFETY: eight integers are valid for every pattern of bytes, and for zeros.
+unsafe impl Zeroable for CacheLine {}
+
+#[expect(unsafe_code, reason = "states that every pattern of bytes is a value")]
+// SAFETY: as above. The integers have 64 bytes, so the alignment adds no padding.
+unsafe impl Pod for CacheLine {}
+
+/// Returns the number of cache lines that hold `len` elements of `size` bytes.
+pub(crate) fn lines_of(len: usize, size: usize) -> usize {
+    len.saturating_mul(size).div_ceil(size_of::<CacheLine>())
+}
 
 /// Minimum size in bytes of a buffer that requests huge pages. The first write to huge pages costs
 /// less. A result of 128 MB takes 12 ms instead of 35 ms. A call with fresh scratch memory takes

@@ -17,7 +17,7 @@ use std::sync::{Mutex, TryLockError};
 use bytemuck::Zeroable;
 
 use crate::error::ScatterError;
-use crate::memory::zeroed;
+use crate::memory::{CacheLine, zeroed};
 use crate::plan::{Destinations, Spare};
 
 /// Maximum bytes of the unused scratch buffers in all [`CACHES`] together.
@@ -47,10 +47,11 @@ struct Aligned(Mutex<Cache>);
 static CACHES: [Aligned; 1 + SHORT_CACHES] =
     [const { Aligned(Mutex::new(Cache::EMPTY)) }; 1 + SHORT_CACHES];
 
-/// Scratch buffers of the two element types.
+/// Scratch buffers of each element type.
 pub(crate) struct Cache {
     narrow: Slots<u32>,
     wide: Slots<u64>,
+    lines: Slots<CacheLine>,
 }
 
 /// Buffers of one element type, the oldest first.
@@ -66,7 +67,13 @@ impl Cache {
     const EMPTY: Self = Self {
         narrow: Slots::EMPTY,
         wide: Slots::EMPTY,
+        lines: Slots::EMPTY,
     };
+
+    /// Returns the capacity of all buffers in bytes.
+    fn bytes(&self) -> usize {
+        self.narrow.bytes + self.wide.bytes + self.lines.bytes
+    }
 }
 
 /// Returns the position in [`CACHES`] of the cache of scratch buffers that the calling thread uses
@@ -168,15 +175,21 @@ pub(crate) trait Scratch: Zeroable {
         // use this room first. If all attempts fail, `buffer` is freed when the function returns.
         for _ in 0..=2 * KEPT_BUFFERS {
             let freed = with_cache(cache, |content| {
-                let kept = content.narrow.bytes + content.wide.bytes;
+                let kept = content.bytes();
                 let slots = Self::slots(content);
                 if slots.used < KEPT_BUFFERS && kept + new <= capacity_of(cache) {
                     slots.push(mem::take(&mut buffer));
                     return None;
                 }
                 let same = slots.remove(0);
-                let other =
-                    (same.is_none()).then(|| (content.narrow.remove(0), content.wide.remove(0)));
+                let other = (same.is_none()).then(|| {
+                    let Cache {
+                        narrow,
+                        wide,
+                        lines,
+                    } = content;
+                    (narrow.remove(0), wide.remove(0), lines.remove(0))
+                });
                 Some((same, other))
             });
             if freed.flatten().is_none() {
@@ -195,6 +208,12 @@ impl Scratch for u32 {
 impl Scratch for u64 {
     fn slots(cache: &mut Cache) -> &mut Slots<u64> {
         &mut cache.wide
+    }
+}
+
+impl Scratch for CacheLine {
+    fn slots(cache: &mut Cache) -> &mut Slots<CacheLine> {
+        &mut cache.lines
     }
 }
 
@@ -282,7 +301,7 @@ mod tests {
 
     fn kept_bytes() -> usize {
         (0..CACHES.len())
-            .map(|cache| retry(|| with_cache(cache, |it| it.narrow.bytes + it.wide.bytes)))
+            .map(|cache| retry(|| with_cache(cache, |it| it.bytes())))
             .sum()
     }
 
@@ -360,7 +379,7 @@ mod tests {
         Scratch::put_back(buffer);
         let cache = cache_for(2000);
         assert_ne!(cache, 0, "2000 bytes belong in a cache for short buffers");
-        let kept = retry(|| with_cache(cache, |it| it.narrow.bytes + it.wide.bytes));
+        let kept = retry(|| with_cache(cache, |it| it.bytes()));
         assert!(kept <= SHORT_KEPT_BYTES, "{kept} bytes");
     }
 }

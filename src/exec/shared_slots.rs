@@ -4,6 +4,9 @@
 
 use std::marker::PhantomData;
 
+use super::tile::LINE_BYTES;
+use crate::kernel::stream_lines;
+
 /// A slice that tasks write at disjoint positions.
 #[derive(Debug)]
 pub(super) struct SharedSlots<'a, T> {
@@ -40,22 +43,51 @@ impl<'a, T> SharedSlots<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
-    /// Writes `value` to the element at `position`.
+    /// Copies `values` to the elements from `position` on.
     ///
     /// # Safety
     ///
-    /// `position` is less than the length, and no other task accesses this element.
-    pub(super) unsafe fn set(&self, position: usize, value: T)
+    /// The buffer has these elements, and no other task accesses them.
+    pub(super) unsafe fn copy(&self, position: usize, values: &[T])
     where
         T: Copy,
     {
-        debug_assert!(position < self.len, "the position is outside the buffer");
-        // SAFETY: the caller vouches for the position.
-        unsafe { self.start.add(position).write(value) };
+        debug_assert!(
+            position + values.len() <= self.len,
+            "the elements are outside the buffer"
+        );
+        // SAFETY: the caller vouches for the elements. `values` is a borrow of other memory.
+        unsafe {
+            values
+                .as_ptr()
+                .copy_to_nonoverlapping(self.start.add(position), values.len())
+        };
     }
 
-    /// Returns the address of the buffer, for a kernel that writes positions of one task.
-    pub(super) fn start(&self) -> *mut T {
-        self.start
+    /// Copies `values` to the elements from `position` on. If `values` are whole cache lines, the
+    /// function writes them with streaming stores. The task then calls
+    /// [`fence`](crate::kernel::fence) after its last write.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::copy`]. The first element begins a cache line.
+    #[inline(always)]
+    pub(super) unsafe fn stream<const LEN: usize>(&self, position: usize, values: &[T; LEN])
+    where
+        T: Copy,
+    {
+        if !size_of_val(values).is_multiple_of(LINE_BYTES) {
+            // SAFETY: the caller vouches for the elements.
+            return unsafe { self.copy(position, values) };
+        }
+        debug_assert!(
+            position + LEN <= self.len,
+            "the elements are outside the buffer"
+        );
+        // SAFETY: the caller vouches for the elements and the alignment.
+        unsafe {
+            let to = self.start.add(position).cast();
+            stream_lines(to, values.as_ptr().cast(), size_of_val(values));
+        }
     }
 }

@@ -153,38 +153,16 @@ impl<'p> Workers<'p> {
         })
     }
 
-    /// Runs `task` once with every number in `0..items`. The tasks of the pool, one per part, take
-    /// the items one by one.
-    pub(crate) fn run_each(
-        &self,
-        items: usize,
-        task: &(dyn Fn(usize) + Sync),
-    ) -> Result<(), ScatterError> {
-        self.run_lanes(self.parts().min(items), 1, items, task)
-    }
-
-    /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. Each task has a
-    /// consecutive range of the pieces and takes them in order. A task without pieces left takes
-    /// pieces from the ranges of other tasks, so a late task has less work.
+    /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. The pieces are cut into
+    /// lanes, which are consecutive ranges. Each task takes pieces in order from one lane until the
+    /// lane is empty, and then from the next lanes. A late task therefore has less work.
     pub(crate) fn run_pieces(
         &self,
         tasks: usize,
         pieces: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
-        self.run_lanes(tasks, tasks.min(MAX_LANES), pieces, task)
-    }
-
-    /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. The pieces are cut into
-    /// lanes, which are consecutive ranges. Each task takes pieces from one lane until the lane is
-    /// empty, and then from the next lanes.
-    fn run_lanes(
-        &self,
-        tasks: usize,
-        lanes: usize,
-        pieces: usize,
-        task: &(dyn Fn(usize) + Sync),
-    ) -> Result<(), ScatterError> {
+        let lanes = tasks.min(MAX_LANES);
         let are_shown = pieces <= MAX_TASKS && self.pool.sees_pieces();
         if pieces == tasks || are_shown {
             return self.run(pieces, task);
@@ -373,25 +351,18 @@ mod tests {
             (true, MAX_TASKS, MAX_TASKS),
             (true, MAX_TASKS + 1, 2),
         ] {
-            for in_lists in [false, true] {
-                let pool = Counting {
-                    sees_pieces,
-                    runs: Mutex::default(),
-                };
-                let ran = Mutex::new(Vec::new());
-                let task = |item| ran.lock().expect("no task panics").push(item);
-                let workers = Workers::new(&pool, None);
-                let done = if in_lists {
-                    workers.run_pieces(2, items, &task)
-                } else {
-                    workers.run_each(items, &task)
-                };
-                assert_eq!(done, Ok(()));
-                let ran = ran.into_inner().expect("no task panics");
-                assert!(ran.into_iter().eq(0..items), "{items} items, each once");
-                let runs = pool.runs.into_inner().expect("no task panics");
-                assert_eq!(runs, [tasks], "{items} items, {sees_pieces}");
-            }
+            let pool = Counting {
+                sees_pieces,
+                runs: Mutex::default(),
+            };
+            let ran = Mutex::new(Vec::new());
+            let task = |item| ran.lock().expect("no task panics").push(item);
+            let done = Workers::new(&pool, None).run_pieces(2, items, &task);
+            assert_eq!(done, Ok(()));
+            let ran = ran.into_inner().expect("no task panics");
+            assert!(ran.into_iter().eq(0..items), "{items} items, each once");
+            let runs = pool.runs.into_inner().expect("no task panics");
+            assert_eq!(runs, [tasks], "{items} items, {sees_pieces}");
         }
     }
 }

@@ -58,9 +58,16 @@ pub(super) const STREAMED_RUN_BYTES: usize = 1024;
 /// by streaming stores. The memory is for a bitmap, or for a sort of 32768 tuples.
 pub(super) const STREAMED_DETECTION_BYTES: usize = 512 * 1024;
 
-/// Bytes of the output that one partition covers: half of a second-level cache of 1 MiB, a typical
-/// size.
+/// Bytes of the output that one partition of rows covers: half of a second-level cache of 1 MiB, a
+/// typical size. A partition of single elements covers half of these bytes.
 pub(super) const PARTITION_BYTES: u64 = 512 * 1024;
+
+/// Minimum number of tuples for each cache line of a partition's region at which the region is
+/// prefetched in order, before the partition is applied.
+pub(super) const FETCHED_TUPLES: usize = 3;
+
+/// Number of tuples that are applied between two steps of the prefetch of the next region.
+pub(super) const FETCHING_TUPLES: usize = 128;
 
 /// Bytes of updates above which partitions are enlarged, so that workers read updates in the order
 /// of the tuples. Two other conditions apply. A window must have at least `READ_THROUGH_BYTES`

@@ -53,6 +53,28 @@ unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
     }
 }
 
+/// Copies `bytes` bytes with streaming stores.
+///
+/// # Safety
+///
+/// As for `copy_bytes`. `bytes` is a multiple of the size of a cache line, and `dst` is aligned to
+/// it.
+#[inline(always)]
+pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
+    debug_assert!(dst.addr().is_multiple_of(LINE), "inside a cache line");
+    for position in (0..bytes).step_by(LINE) {
+        // SAFETY: the caller guarantees the bytes and the alignment.
+        unsafe { stream_line::<false>(dst.add(position), src.add(position)) };
+    }
+}
+
+/// Orders the streaming stores of this thread before its later stores.
+#[inline(always)]
+pub(crate) fn fence() {
+    // SAFETY: SSE is part of x86-64.
+    unsafe { x86::_mm_sfence() };
+}
+
 /// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether it prefetches inside long
 /// sources. The function has the contract of `copy`. In addition, strides are 1 and two jobs share
 /// no `dst` element ([`Streams`](super::Streams)). The function ends with a fence of its stores.

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// An integer that stores a destination number: `u32`, or `u64` where the output has more slices or
 /// elements than 32 bits can number.
-pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroable {
+pub(crate) trait Number: Ord + fmt::Debug + Send + Sync + bytemuck::Pod {
     /// Value of a skipped tuple, which has no destination. Every destination number is smaller.
     const SKIPPED: Self;
 

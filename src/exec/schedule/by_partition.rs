@@ -6,25 +6,27 @@
 //! Single elements are moved with their values, wider windows with the positions of their tuples. A
 //! kept plan stores the result of the first two steps.
 
+mod gatherer;
 mod moving;
 
 use std::any::Any;
 use std::ops::Range;
 
-use self::moving::{
-    CARRIED_BYTES, Carried, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, places,
-};
+use self::gatherer::bytes_of_task;
+use self::moving::{CARRIED_BYTES, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting};
 use super::super::scratch::Scratch;
 use super::super::thresholds::{
-    PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
+    FETCHED_TUPLES, FETCHING_TUPLES, MOST_PIECES, PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES,
+    READING_PARTS, UPDATES_OF_REGION,
 };
-use super::super::tile::Tile;
+use super::super::tile::{LINE_BYTES, Tile, part};
 use super::super::transfer::Transfer;
 use super::super::transfer::walk::{Positions, TupleList, Width};
 use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::error::ScatterError;
-use crate::memory::zeroed;
-use crate::plan::Destinations;
+use crate::kernel::prefetch_bytes;
+use crate::memory::CacheLine;
+use crate::plan::{Destinations, signed};
 
 pub(in super::super) use self::moving::partitions;
 
@@ -47,25 +49,23 @@ impl Scheduler for ByPartition {
     }
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
-        let Division::Partitions { shift, .. } = division else {
+        let Division::Partitions { parts, shift } = division else {
             return Preparation::NOTHING;
         };
-        let is_narrow = work.slices <= Destinations::NARROW;
-        let number = if is_narrow { 4 } else { 8 };
-        let places = places(work.tuples, partitions(work.slices, shift));
-        // Single elements are moved with their values, and a kept plan stores the places of all
-        // tuples. Wider windows are moved with the positions of their tuples.
-        let carries = work.window_elements == 1 && work.element_bytes <= CARRIED_BYTES;
-        let (value, list) = if carries {
-            (work.element_bytes, work.tuples)
-        } else {
-            (0, places)
+        let number = match work.slices <= Destinations::NARROW {
+            true => size_of::<u32>(),
+            false => size_of::<u64>(),
         };
-        let bytes = places.saturating_mul(number + value);
-        Preparation::new(
-            Step::Partition,
-            bytes.saturating_add(list.saturating_mul(4)),
-        )
+        // Single elements may be moved with their values. Other windows are moved with the
+        // positions of their tuples, which have 32 bits.
+        let entry = match work.window_elements {
+            1 => work.element_bytes.clamp(size_of::<u32>(), CARRIED_BYTES),
+            _ => size_of::<u32>(),
+        };
+        let partitions = partitions(work.slices, shift);
+        let gathered = parts.saturating_mul(bytes_of_task(partitions, number + entry));
+        let bytes = work.tuples.saturating_mul(number + entry);
+        Preparation::new(Step::Partition, bytes.saturating_add(gathered))
     }
 
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
@@ -78,12 +78,16 @@ impl Scheduler for ByPartition {
 
 /// Returns the shift of the partitions. A partition has `1 << shift` destination numbers.
 ///
-/// A partition of the output fills half of a cache, or less if workers need more partitions. There
-/// are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of the tuples,
+/// A partition of the output fills half of a cache, or less if workers need more partitions. A
+/// partition of single elements fills a quarter of a cache, which also holds the region of the next
+/// partition. There are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of the tuples,
 /// partitions are as large as possible without making the work of the workers uneven.
 pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
     let count = work.slices.max(1);
-    let by_cache = work.region_bytes.div_ceil(PARTITION_BYTES);
+    let by_cache = work.region_bytes.div_ceil(match work.window_elements {
+        1 => PARTITION_BYTES / 2,
+        _ => PARTITION_BYTES,
+    });
     let partitions = by_cache
         .max(4 * parts as u64)
         .clamp(1, MOST_PARTITIONS.into());
@@ -129,28 +133,27 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
         parts,
         partitions: partitions(divided.work.slices, shift),
         shift,
+        carries_values: carries_values(transfer),
     };
-    let carries = carries_values(transfer);
     let mut scratch = None;
-    let partitions = match kept_partitions(&sorting, numbers, carries).map_err(Stop::unprepared)? {
+    let partitions = match kept_partitions(&sorting, numbers).map_err(Stop::unprepared)? {
         Some(partitions) => partitions,
-        None => {
-            let sorted = sorting.sort(numbers, Scratch::take, |places| match carries {
-                true => Scratch::take(sorting.words(places)).map(Carried::Values),
-                false => Scratch::take(places).map(Carried::Tuples),
-            });
-            scratch.insert(sorted.map_err(Stop::unprepared)?)
-        }
+        None => scratch.insert(sorting.sort(numbers).map_err(Stop::unprepared)?),
     };
     let mut moved = None;
-    let values = match &partitions.carried {
-        Carried::Values(values) => Some(values),
-        Carried::Targets(places) => {
-            let count = partitions.numbers.len();
-            let values = sorting.move_values_to(places, count);
-            Some(&*moved.insert(values.map_err(Stop::unprepared)?))
+    let values = match partitions.first_places() {
+        Some(first_places) => {
+            // The partitions of a kept plan may have been made for another number of workers.
+            let sorting = Sorting {
+                parts: first_places.len() / partitions.ranges.len().max(1),
+                partitions: partitions.ranges.len(),
+                shift: partitions.shift,
+                ..sorting
+            };
+            let values = sorting.move_values_again(numbers, first_places);
+            Some(&moved.insert(values.map_err(Stop::unprepared)?)[..])
         }
-        Carried::Tuples(_) => None,
+        None => partitions.values(),
     };
     let partitioned = Partitioned {
         transfer,
@@ -170,12 +173,11 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
 /// Returns the partitions that a kept plan stores. If it stores none, sorts the tuples first.
 ///
 /// Returns `None` if the plan is not kept, or if there is no memory to store the partitions. Also
-/// returns `None` if the stored partitions have values and this call needs positions, or if the
-/// stored partitions have positions and this call needs values.
+/// returns `None` if the stored partitions are for values and this call needs positions, or the
+/// other way round.
 fn kept_partitions<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
-    carries: bool,
 ) -> Result<Option<&'p Partitions<N>>, ScatterError> {
     if !sorting.transfer.access().context.is_kept {
         return Ok(None);
@@ -183,12 +185,13 @@ fn kept_partitions<'p, N: Width + Any>(
     let slot = &sorting.transfer.plan().slot;
     let kept = match slot.get() {
         Some(kept) => Some(kept),
-        None => slot.get_or_put(sorting.sort(numbers, zeroed, |places| match carries {
-            true => zeroed(numbers.len()).map(Carried::Targets),
-            false => zeroed(places).map(Carried::Tuples),
-        })?),
+        None => slot.get_or_put(sorting.sort_to_keep(numbers)?),
     };
-    Ok(kept.filter(|kept: &&Partitions<N>| carries == matches!(kept.carried, Carried::Targets(_))))
+    Ok(
+        kept.filter(|kept: &&Partitions<N>| {
+            sorting.carries_values == kept.first_places().is_some()
+        }),
+    )
 }
 
 /// Whether values are moved with their tuples. Values are moved if windows are single elements and
@@ -201,12 +204,38 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
         && transfer.repetitions() == 1
 }
 
+/// The prefetching of regions in order, while one partition is applied.
+#[derive(Clone, Copy)]
+struct Fetching {
+    /// Whether the region of this partition was prefetched while the previous one was applied.
+    is_done: bool,
+    /// The partition whose region is prefetched meanwhile.
+    next: Option<usize>,
+}
+
+/// A part of the output that is prefetched in order.
+struct Region {
+    address: *const u8,
+    bytes: usize,
+}
+
+impl Region {
+    /// Prefetches the first `bytes` bytes of the region and removes them from it.
+    fn prefetch(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        prefetch_bytes(self.address, bytes);
+        self.address = self.address.wrapping_add(bytes);
+        self.bytes -= bytes;
+    }
+}
+
 /// A transfer and its tuples, sorted into partitions.
 struct Partitioned<'a, N> {
     transfer: &'a Transfer<'a>,
     partitions: &'a Partitions<N>,
-    /// Value at each place (position in the sorted list), if values are moved with their tuples.
-    values: Option<&'a Vec<u64>>,
+    /// Memory of the value at each place (position in the sorted list), if values are moved with
+    /// their tuples.
+    values: Option<&'a [CacheLine]>,
 }
 
 impl<N: Width> Partitioned<'_, N> {
@@ -228,51 +257,111 @@ impl<N: Width> Partitioned<'_, N> {
             divided.copy_before()?;
         }
         let whole = transfer.whole(None);
-        (divided.workers).run_each(partitions.ranges.len(), &|index| {
-            #[expect(unsafe_code, reason = "every partition is a separate tile")]
-            // SAFETY: `ByPartition::divide` has made this division, for this call or for
-            // another execution of its plan. `run_each` passes every partition to one task, once.
-            let tile = unsafe { Tile::new(division, index, &whole) };
-            transfer.fill_tile(fused, &tile, || {
-                self.apply_partition(&tile, partitions.ranges[index].clone());
-            });
+        let count = partitions.ranges.len();
+        let tasks = division.tasks().min(count);
+        // A copy of data has just written the region of a partition, which is then in a cache.
+        let fetches = fused.is_none() && self.values.is_some();
+        let is_fetched = |index: usize| fetches && self.is_dense(index);
+        // A worker that fetches the next region must also apply the next partition.
+        let pieces = match fetches {
+            true => (tasks * MOST_PIECES).min(count),
+            false => count,
+        };
+        (divided.workers).run_pieces(tasks, pieces, &|piece| {
+            let piece = part(count, pieces, piece);
+            for index in piece.clone() {
+                #[expect(unsafe_code, reason = "every partition is a separate tile")]
+                // SAFETY: `ByPartition::divide` has made this division, for this call or for
+                // another execution of its plan. `run_pieces` passes every piece to one task, once.
+                // Each partition is in one piece.
+                let tile = unsafe { Tile::new(division, index, &whole) };
+                let next = index + 1;
+                let fetching = Fetching {
+                    is_done: index > piece.start && is_fetched(index),
+                    next: (next < piece.end && is_fetched(next)).then_some(next),
+                };
+                transfer.fill_tile(fused, &tile, || {
+                    self.apply_partition(&tile, partitions.ranges[index].clone(), fetching);
+                });
+            }
         })
+    }
+
+    /// Whether a partition has so many tuples for each cache line of its region that fetching the
+    /// whole region in order costs less than fetching the written lines at random.
+    fn is_dense(&self, partition: usize) -> bool {
+        let tuples = self.partitions.ranges[partition].len();
+        tuples / FETCHED_TUPLES >= self.region(partition).bytes / LINE_BYTES
+    }
+
+    /// Returns the part of the output that a partition writes, for windows that are single
+    /// elements.
+    fn region(&self, partition: usize) -> Region {
+        let (geometry, size) = (self.transfer.geometry(), self.transfer.kernels().size);
+        let shift = self.partitions.shift;
+        let start = self.first_window() + signed((partition as u64) << shift) * geometry.unit;
+        let unit = geometry.unit.unsigned_abs().saturating_mul(size);
+        Region {
+            address: self.transfer.access().written_at(start),
+            bytes: unit.saturating_mul(1 << shift),
+        }
+    }
+
+    /// Returns the offset of window number 0, for windows of one repetition.
+    fn first_window(&self) -> isize {
+        let geometry = self.transfer.geometry();
+        geometry.repetition(0).0 + geometry.window.dst
     }
 
     /// Applies the tuples of one partition, in order. The tile has all destinations of the
     /// partition, and `places` has the tuples of these destinations only.
-    fn apply_partition(&self, tile: &Tile, places: Range<usize>) {
-        let numbers = &self.partitions.numbers[places.clone()];
+    fn apply_partition(&self, tile: &Tile, places: Range<usize>, fetching: Fetching) {
+        let numbers = &self.partitions.numbers()[places.clone()];
         debug_assert!(
             (tile.destinations()).is_some_and(|range| {
                 (numbers.iter()).all(|number| range.contains(&number.get()))
             }),
             "a tuple outside its partition"
         );
-        match (self.values, &self.partitions.carried) {
-            (Some(values), _) => self.apply_values(numbers, values, places.start),
-            (None, Carried::Tuples(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
-            (None, _) => debug_assert!(false, "values were not moved"),
+        match (self.values, self.partitions.tuples()) {
+            (Some(values), _) => self.apply_values(numbers, values, places.start, fetching),
+            (None, Some(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
+            (None, None) => debug_assert!(false, "values were not moved"),
         }
     }
 
-    /// Applies single elements from `values`, whose first value is at place `first`.
-    fn apply_values(&self, numbers: &[N], values: &[u64], first: usize) {
+    /// Applies single elements from `values`, whose first value is at place `first`. Meanwhile,
+    /// prefetches the region of the next partition in order.
+    fn apply_values(&self, numbers: &[N], values: &[CacheLine], first: usize, fetching: Fetching) {
         let transfer = self.transfer;
         let Some(elements) = transfer.kernels().apply_elements else {
             debug_assert!(false, "no kernel for single elements");
             return;
         };
-        let (dst, _) = transfer.geometry().repetition(0);
-        let written = dst + transfer.geometry().window.dst;
-        let bytes = first * transfer.kernels().size;
-        let values = values.as_ptr().cast::<u8>().wrapping_add(bytes);
-        #[expect(unsafe_code, reason = "writes to the tile of the task")]
-        // SAFETY: windows are single elements of one repetition (`carries_values`). The
-        // destinations of `numbers` are in the caller's tile. `Sorting` has written one value for
-        // each entry of `numbers`, in the order of `numbers`, from place `first` on.
-        unsafe {
-            transfer.apply_elements(elements, numbers, written, values, false);
+        let (written, size) = (self.first_window(), transfer.kernels().size);
+        let values = values.as_ptr().cast::<u8>().wrapping_add(first * size);
+        let mut ahead = fetching.next.map(|next| self.region(next));
+        // The kernel itself prefetches the elements of a block whose region is not in a cache.
+        // Longer blocks then have fewer elements that are not prefetched.
+        let block_len = match (&ahead, fetching.is_done) {
+            (None, _) => numbers.len().max(1),
+            (Some(_), true) => FETCHING_TUPLES,
+            (Some(_), false) => 8 * FETCHING_TUPLES,
+        };
+        let blocks = numbers.len().div_ceil(block_len).max(1);
+        let share = (ahead.as_ref()).map_or(0, |region| region.bytes.div_ceil(blocks));
+        for (block, numbers) in numbers.chunks(block_len).enumerate() {
+            if let Some(region) = &mut ahead {
+                region.prefetch(share.next_multiple_of(LINE_BYTES));
+            }
+            let values = values.wrapping_add(block * block_len * size);
+            #[expect(unsafe_code, reason = "writes to the tile of the task")]
+            // SAFETY: windows are single elements of one repetition (`carries_values`). The
+            // destinations of `numbers` are in the caller's tile. `Sorting` has written one value
+            // for each entry of `numbers`, in the order of `numbers`, from place `first` on.
+            unsafe {
+                transfer.apply_elements(elements, numbers, written, values, fetching.is_done);
+            }
         }
     }
 

@@ -14,8 +14,8 @@ const ROWS: usize = 1500;
 const WIDTH: usize = 16 * 1024;
 const TUPLES: usize = 33_000;
 
-/// Bytes of the gap before each partition: 1040 entries of a destination number and a tuple.
-const GAP_BYTES: usize = 8 * 1040;
+/// Bytes in which a task gathers 32 entries of a partition: destination numbers and positions.
+const GATHERED_BYTES: usize = 8 * 32;
 
 #[test]
 fn few_partitions_on_few_workers() {
@@ -40,9 +40,9 @@ fn few_partitions_on_few_workers() {
         let explained = options.explain(&plan.expect("valid indices"), DType::U8, true);
         let explained = explained.expect("a reduction of the type");
         assert_eq!(explained.schedule(), Schedule::ByPartition, "{workers}");
-        let gaps = explained.scratch_bytes() - TUPLES * 8;
-        let are_few = gaps < 16 * GAP_BYTES;
-        assert_eq!(are_few, workers < 4, "{gaps} bytes for gaps");
+        let gathered = (explained.scratch_bytes() - TUPLES * 8) / workers;
+        let are_few = gathered < 16 * GATHERED_BYTES;
+        assert_eq!(are_few, workers < 4, "{gathered} bytes of a task");
         let mut data = vec![0_u8; ROWS * WIDTH];
         let view = TensorViewMut::contiguous(&mut data, &[ROWS, WIDTH]).expect("data");
         let updates = TensorView::contiguous(&updates, &[TUPLES, WIDTH]).expect("updates");

@@ -4,16 +4,19 @@
 //! This module knows partitions, and what is moved with destination numbers. It does not know how
 //! partitions are applied.
 
+use std::marker::PhantomData;
 use std::ops::Range;
+
+use bytemuck::Pod;
 
 use super::super::super::scratch::Scratch;
 use super::super::super::shared_slots::SharedSlots;
 use super::super::super::tasks::Workers;
 use super::super::super::tile::part;
 use super::super::super::transfer::Transfer;
+use super::gatherer::{Discard, Gather, Gatherer, bytes_of_task, ends_line};
 use crate::error::ScatterError;
-use crate::kernel::Spread;
-use crate::memory::with_room;
+use crate::memory::{CacheLine, lines_of, with_room, zeroed};
 use crate::plan::Number;
 use crate::work::{self, Work};
 
@@ -21,29 +24,17 @@ use crate::work::{self, Work};
 /// most 16 bytes per tuple.
 pub(super) const CARRIED_BYTES: usize = 8;
 
-/// Maximum number of partitions. While tuples are moved, each partition needs an entry of the
-/// translation buffer.
-pub(super) const MOST_PARTITIONS: u32 = 256;
+/// Maximum number of partitions. While tuples are moved, the gathered lines of all partitions are
+/// in the second-level cache (see [`Gatherer`]).
+pub(super) const MOST_PARTITIONS: u32 = 512;
 
-/// Number of empty places before each partition: a memory page and a cache line of narrow numbers.
-/// Without the gap, partitions with a power of two of tuples begin a power of two of bytes apart.
-/// Such partitions share a small number of sets of the translation buffer and of the first-level
-/// cache, and moving the tuples takes three times as long.
-const PARTITION_GAP: u32 = (4096 + 64) / 4;
-
-/// Maximum number of tuples in a list that is sorted into partitions. The places of the tuples,
-/// gaps included, have 32 bits. A place is a position in the sorted list.
-pub(super) const MOST_PARTITIONED: usize =
-    (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
+/// Maximum number of tuples in a list that is sorted into partitions. The places of the tuples have
+/// 32 bits. A place is a position in the sorted list.
+pub(super) const MOST_PARTITIONED: usize = u32::MAX as usize;
 
 /// Returns the number of ranges of `1 << shift` numbers below `count`, at least 1.
 pub(in super::super::super) fn partitions(count: u64, shift: u32) -> usize {
     usize::try_from(count.div_ceil(1 << shift).max(1)).unwrap_or(usize::MAX)
-}
-
-/// Returns the number of places for `tuples` tuples in `partitions` partitions, gaps included.
-pub(super) fn places(tuples: usize, partitions: usize) -> usize {
-    tuples.saturating_add(partitions.saturating_mul(PARTITION_GAP as usize))
 }
 
 /// All tuples, sorted into partitions. The tuples of a partition keep their order.
@@ -52,30 +43,62 @@ pub(super) struct Partitions<N> {
     pub(super) shift: u32,
     /// Places of the tuples of each partition.
     pub(super) ranges: Vec<Range<usize>>,
-    /// Destination number at each place.
-    pub(super) numbers: Vec<N>,
-    pub(super) carried: Carried,
+    /// Memory of the destination numbers, which have the type `N`.
+    numbers: Vec<CacheLine>,
+    carried: Carried,
+    number_type: PhantomData<N>,
 }
 
 /// The data that is stored with the destination numbers.
 #[derive(Debug)]
-pub(super) enum Carried {
-    /// The value at each place. A word may hold several values.
-    Values(Vec<u64>),
-    /// The position in the plan's list of the tuple at each place.
-    Tuples(Vec<u32>),
-    /// The place of each tuple of the list. Every execution of a kept plan moves its values to
-    /// these places.
-    Targets(Vec<u32>),
+enum Carried {
+    /// Memory of the value at each place.
+    Values(Vec<CacheLine>),
+    /// Memory of 32-bit positions in the plan's list: of the tuple at each place.
+    Tuples(Vec<CacheLine>),
+    /// Nothing. Every execution of a kept plan moves its values, from these first places of each
+    /// part of the list in each partition.
+    FirstPlaces(Vec<u32>),
 }
 
-impl<N: Scratch> Partitions<N> {
+impl<N: Number> Partitions<N> {
+    /// Returns the destination number at each place.
+    pub(super) fn numbers(&self) -> &[N] {
+        bytemuck::cast_slice(&self.numbers)
+    }
+
+    /// Returns the memory of the value at each place, if the values were moved with the numbers.
+    pub(super) fn values(&self) -> Option<&[CacheLine]> {
+        match &self.carried {
+            Carried::Values(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// Returns the position in the plan's list of the tuple at each place, if positions were moved
+    /// with the numbers.
+    pub(super) fn tuples(&self) -> Option<&[u32]> {
+        match &self.carried {
+            Carried::Tuples(tuples) => Some(bytemuck::cast_slice(tuples)),
+            _ => None,
+        }
+    }
+
+    /// Returns the first place of each part of the list in each partition, if each execution of a
+    /// kept plan moves its values.
+    pub(super) fn first_places(&self) -> Option<&[u32]> {
+        match &self.carried {
+            Carried::FirstPlaces(places) => Some(places),
+            _ => None,
+        }
+    }
+
     /// Returns the buffers to the cache of scratch buffers.
     pub(super) fn put_back(self) {
-        N::put_back(self.numbers);
+        Scratch::put_back(self.numbers);
         match self.carried {
-            Carried::Values(values) => Scratch::put_back(values),
-            Carried::Tuples(list) | Carried::Targets(list) => Scratch::put_back(list),
+            Carried::Values(memory) | Carried::Tuples(memory) => Scratch::put_back(memory),
+            Carried::FirstPlaces(_) => {}
         }
     }
 }
@@ -89,36 +112,70 @@ pub(super) struct Sorting<'p, 'w> {
     pub(super) parts: usize,
     pub(super) partitions: usize,
     pub(super) shift: u32,
+    /// Whether values are moved with their tuples, and not the positions of the tuples.
+    pub(super) carries_values: bool,
 }
 
 impl Sorting<'_, '_> {
-    /// Sorts all tuples into partitions. `take` allocates the buffer of the numbers, and
-    /// `take_carried` allocates the buffer of what is stored with them. Both get the number of
-    /// places.
-    pub(super) fn sort<N: Number>(
+    /// Sorts all tuples into partitions, with their values or their positions, in scratch memory.
+    pub(super) fn sort<N: Number>(&self, numbers: &[N]) -> Result<Partitions<N>, ScatterError> {
+        self.sort_into(numbers, Scratch::take, self.carries_values)
+    }
+
+    /// Sorts all tuples into partitions for a kept plan, in memory of the plan. Values are not
+    /// moved, because each execution has other values.
+    pub(super) fn sort_to_keep<N: Number>(
         &self,
         numbers: &[N],
-        take: impl FnOnce(usize) -> Result<Vec<N>, ScatterError>,
-        take_carried: impl FnOnce(usize) -> Result<Carried, ScatterError>,
     ) -> Result<Partitions<N>, ScatterError> {
-        let places = places(numbers.len(), self.partitions);
-        let mut moved = take(places)?;
-        let mut carried = take_carried(places)?;
-        let (mut cursors, ranges) = self.count(numbers, places)?;
-        // Scratch memory may be longer.
-        self.move_all(numbers, &mut cursors, &mut moved[..places], &mut carried)?;
+        self.sort_into(numbers, zeroed, false)
+    }
+
+    /// Sorts all tuples into partitions, in memory that `take` allocates. `moves_values`: whether
+    /// the values are moved with the numbers.
+    fn sort_into<N: Number>(
+        &self,
+        numbers: &[N],
+        take: fn(usize) -> Result<Vec<CacheLine>, ScatterError>,
+        moves_values: bool,
+    ) -> Result<Partitions<N>, ScatterError> {
+        let tuples = numbers.len();
+        let mut moved = take(lines_of(tuples, size_of::<N>()))?;
+        let mut carried = match (self.carries_values, moves_values) {
+            (false, _) => Carried::Tuples(take(lines_of(tuples, size_of::<u32>()))?),
+            (true, true) => Carried::Values(take(self.value_lines(tuples))?),
+            (true, false) => Carried::FirstPlaces(Vec::new()),
+        };
+        let (first_places, ranges) = self.count(numbers)?;
+        let list = PartitionedList {
+            numbers,
+            first_places: &first_places,
+        };
+        let slots = SharedSlots::new(&mut bytemuck::cast_slice_mut(&mut moved)[..tuples]);
+        match &mut carried {
+            Carried::Values(values) => self.move_values(&list, Some(&slots), values)?,
+            Carried::Tuples(memory) => {
+                let positions = SharedSlots::new(&mut bytemuck::cast_slice_mut(memory)[..tuples]);
+                let position = |_, tuple| u32::try_from(tuple).unwrap_or(u32::MAX);
+                self.move_entries(&list, Some(&slots), Some(&positions), position)?;
+            }
+            Carried::FirstPlaces(_) => {
+                self.move_entries(&list, Some(&slots), None, |_, _| 0_u8)?;
+                carried = Carried::FirstPlaces(first_places);
+            }
+        }
         Ok(Partitions {
             shift: self.shift,
             ranges,
             numbers: moved,
             carried,
+            number_type: PhantomData,
         })
     }
 
-    /// Returns the number of words that hold `values` values.
-    pub(super) fn words(&self, values: usize) -> usize {
-        let bytes = values.saturating_mul(self.transfer.kernels().size);
-        bytes.div_ceil(size_of::<u64>())
+    /// Returns the number of cache lines that hold `count` values.
+    fn value_lines(&self, count: usize) -> usize {
+        lines_of(count, self.transfer.kernels().size)
     }
 
     fn partition(&self, number: u64) -> usize {
@@ -128,21 +185,20 @@ impl Sorting<'_, '_> {
     /// Counts the tuples of each part in each partition.
     ///
     /// Returns two lists. The first list has, for each part and partition, the place of the first
-    /// tuple. The second list has the places of each partition, all below `places`.
+    /// tuple. The second list has the places of each partition.
     fn count<N: Number>(
         &self,
         numbers: &[N],
-        places: usize,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>), ScatterError> {
         work::note(Work::Partitioning);
-        let mut cursors = crate::memory::zeroed(self.parts * self.partitions)?;
-        (self.workers).run_chunks(&mut cursors, self.partitions, &|index, counts| {
+        let mut first_places = zeroed(self.parts * self.partitions)?;
+        (self.workers).run_chunks(&mut first_places, self.partitions, &|index, counts| {
             let numbers = &numbers[part(numbers.len(), self.parts, index)];
             self.count_into(counts, numbers);
         })?;
-        let ranges = ranges_of(self.parts, self.partitions, &mut cursors)?;
-        check_ranges(&ranges, numbers.len(), places);
-        Ok((cursors, ranges))
+        let ranges = ranges_of(self.parts, self.partitions, &mut first_places)?;
+        check_ranges(&ranges, numbers.len());
+        Ok((first_places, ranges))
     }
 
     /// Sets `counts` to the number of `numbers` in each partition.
@@ -166,176 +222,172 @@ impl Sorting<'_, '_> {
         }
     }
 
-    /// Moves the tuples of all parts to their partitions, in order.
-    fn move_all<N: Number>(
+    /// Moves the values of all tuples to the places that an earlier sort has found, in scratch
+    /// memory. `first_places` has the first place of each part in each partition.
+    pub(super) fn move_values_again<N: Number>(
         &self,
         numbers: &[N],
-        cursors: &mut [u32],
-        moved: &mut [N],
-        carried: &mut Carried,
-    ) -> Result<(), ScatterError> {
-        // The moves write without a check. `count` has checked that all places are below
-        // `moved.len()`.
-        let has_room = match carried {
-            Carried::Values(words) => words.len() >= self.words(moved.len()),
-            Carried::Tuples(list) => list.len() >= moved.len(),
-            Carried::Targets(places) => places.len() >= numbers.len(),
+        first_places: &[u32],
+    ) -> Result<Vec<CacheLine>, ScatterError> {
+        let mut values = Scratch::take(self.value_lines(numbers.len()))?;
+        let list = PartitionedList {
+            numbers,
+            first_places,
         };
-        assert!(has_room, "a buffer is too short for its places");
-        let moved = SharedSlots::new(moved);
-        match carried {
-            // Plain elements have 1, 2, 4, 8 or 16 bytes. `carries_values` excludes elements of
-            // more than `CARRIED_BYTES`.
-            Carried::Values(words) => {
-                let words = SharedSlots::new(words);
-                let size = self.transfer.kernels().size;
-                self.each(numbers, cursors, &moved, &|tuples, cursors| match size {
-                    1 => self.move_values::<N, 1>(tuples, cursors, &words),
-                    2 => self.move_values::<N, 2>(tuples, cursors, &words),
-                    4 => self.move_values::<N, 4>(tuples, cursors, &words),
-                    _ => self.move_values::<N, CARRIED_BYTES>(tuples, cursors, &words),
-                })
-            }
-            Carried::Tuples(list) => {
-                let list = SharedSlots::new(list);
-                self.each(numbers, cursors, &moved, &|tuples, cursors| {
-                    tuples.each(cursors, |place, tuple| {
-                        let tuple = u32::try_from(tuples.first + tuple).unwrap_or(u32::MAX);
-                        #[expect(unsafe_code, reason = "parts write to separate places")]
-                        // SAFETY: `Moving::each` passes a place below `moved.len()` that no other
-                        // task writes. `list` is at least as long as `moved` (`has_room`).
-                        unsafe {
-                            list.set(place as usize, tuple);
-                        }
-                    });
-                })
-            }
-            Carried::Targets(places) => {
-                let places = SharedSlots::new(places);
-                self.each(numbers, cursors, &moved, &|tuples, cursors| {
-                    tuples.each(cursors, |place, tuple| {
-                        #[expect(unsafe_code, reason = "parts write for separate tuples")]
-                        // SAFETY: `places` has an entry for every tuple (`has_room`), and each
-                        // tuple belongs to exactly one part (`part`).
-                        unsafe {
-                            places.set(tuples.first + tuple, place);
-                        }
-                    });
-                })
-            }
-        }
-    }
-
-    /// Runs `task` for each part of the tuples, with the cursors of the part.
-    fn each<N: Number>(
-        &self,
-        numbers: &[N],
-        cursors: &mut [u32],
-        moved: &SharedSlots<'_, N>,
-        task: &(dyn Fn(&Moving<'_, N>, &[u32]) + Sync),
-    ) -> Result<(), ScatterError> {
-        (self.workers).run_chunks(cursors, self.partitions, &|index, cursors| {
-            let range = part(numbers.len(), self.parts, index);
-            let tuples = Moving {
-                first: range.start,
-                numbers: &numbers[range],
-                shift: self.shift,
-                moved,
-            };
-            task(&tuples, cursors);
-        })
-    }
-
-    /// Moves the tuples of a part with their values of `W` bytes.
-    fn move_values<N: Number, const W: usize>(
-        &self,
-        tuples: &Moving<'_, N>,
-        cursors: &[u32],
-        words: &SharedSlots<'_, u64>,
-    ) {
-        debug_assert_eq!(self.transfer.kernels().size, W, "a value of another width");
-        let source = self.source(tuples.first).cast::<[u8; W]>();
-        let moved = words.start().cast::<[u8; W]>();
-        tuples.each(cursors, |place, tuple| {
-            #[expect(unsafe_code, reason = "parts write to separate places")]
-            // SAFETY: `Moving::each` passes a place that no other task writes. The buffer has room
-            // for a value at each place (`has_room` in `move_all`). `source` is the address of the
-            // values of this part's tuples. Each value has `W` bytes: `move_all` has chosen `W`.
-            unsafe {
-                *moved.add(place as usize) = *source.add(tuple);
-            }
-        });
-    }
-
-    /// Moves the values of all tuples to `places`, in scratch memory. An earlier sort has found the
-    /// places, which are all below `count`.
-    pub(super) fn move_values_to(
-        &self,
-        places: &[u32],
-        count: usize,
-    ) -> Result<Vec<u64>, ScatterError> {
-        let mut values: Vec<u64> = Scratch::take(self.words(count))?;
-        let words = SharedSlots::new(&mut values);
-        let parts = self.workers.parts();
-        self.workers.run(parts, &|index| {
-            let range = part(places.len(), parts, index);
-            let Some(copy) = self.transfer.kernels().copy_elements else {
-                return;
-            };
-            let source = self.source(range.start);
-            let places = &places[range];
-            debug_assert!(
-                places.iter().all(|&place| (place as usize) < count),
-                "a place past the values"
-            );
-            #[expect(unsafe_code, reason = "the kernel writes to separate places")]
-            // SAFETY: the buffer has room for `count` values, and all places are below `count`
-            // (`sort`). Each tuple has a different place, and each task has different tuples.
-            unsafe {
-                (copy.u32)(words.start().cast(), source, places, Spread::NEIGHBOURS);
-            }
-        })?;
+        self.move_values(&list, None, &mut values)?;
         Ok(values)
     }
 
-    /// Returns the address of the update of tuple `first`. Windows must be single elements with
-    /// contiguous sources, in one repetition.
-    fn source(&self, first: usize) -> *const u8 {
+    /// Moves the values of all tuples to `values`, and the numbers to `moved` if it is given.
+    fn move_values<N: Number>(
+        &self,
+        list: &PartitionedList<'_, N>,
+        moved: Option<&SharedSlots<'_, N>>,
+        values: &mut [CacheLine],
+    ) -> Result<(), ScatterError> {
+        // Plain elements have 1, 2, 4, 8 or 16 bytes. `carries_values` excludes elements of more
+        // than `CARRIED_BYTES`.
+        match self.transfer.kernels().size {
+            1 => self.move_values_of::<N, u8>(list, moved, values),
+            2 => self.move_values_of::<N, u16>(list, moved, values),
+            4 => self.move_values_of::<N, u32>(list, moved, values),
+            _ => self.move_values_of::<N, u64>(list, moved, values),
+        }
+    }
+
+    /// Implements [`Self::move_values`] for values as wide as `V`.
+    fn move_values_of<N: Number, V: Pod + Send>(
+        &self,
+        list: &PartitionedList<'_, N>,
+        moved: Option<&SharedSlots<'_, N>>,
+        values: &mut [CacheLine],
+    ) -> Result<(), ScatterError> {
+        debug_assert_eq!(
+            self.transfer.kernels().size,
+            size_of::<V>(),
+            "a value of another width"
+        );
+        let values = SharedSlots::new(&mut bytemuck::cast_slice_mut(values)[..list.numbers.len()]);
+        self.move_entries(list, moved, Some(&values), |source: *const u8, tuple| {
+            #[expect(unsafe_code, reason = "reads the value of a tuple")]
+            // SAFETY: windows are single elements with contiguous sources (`carries_values`), from
+            // `source` on. They have the width of `V` (`move_values`).
+            unsafe {
+                source.cast::<V>().add(tuple).read_unaligned()
+            }
+        })
+    }
+
+    /// Moves the number and the entry of each tuple to its partition, each if a buffer is given.
+    /// `entry` gets the address of the updates and the position of the tuple in the plan's list.
+    fn move_entries<N: Number, V: Pod + Send>(
+        &self,
+        list: &PartitionedList<'_, N>,
+        moved: Option<&SharedSlots<'_, N>>,
+        entries: Option<&SharedSlots<'_, V>>,
+        entry: impl Fn(*const u8, usize) -> V + Sync,
+    ) -> Result<(), ScatterError> {
+        let lines = |size| lines_of(bytes_of_task(self.partitions, size), 1);
+        let number_lines = moved.map_or(0, |_| lines(size_of::<N>()));
+        let task_lines = number_lines + entries.map_or(0, |_| lines(size_of::<V>()));
+        let mut gathered: Vec<CacheLine> = Scratch::take(task_lines * self.parts)?;
+        let shared = SharedSlots::new(&mut gathered);
+        self.workers.run(self.parts, &|index| {
+            #[expect(unsafe_code, reason = "gives each task its chunk")]
+            // SAFETY: `run` passes every number once, so no other task has this chunk.
+            let (for_numbers, for_entries) =
+                unsafe { shared.chunk(index, task_lines) }.split_at_mut(number_lines);
+            let first = &list.first_places[index * self.partitions..][..self.partitions];
+            let source = self.source();
+            let entry = |tuple| entry(source, tuple);
+            let tuples = part(list.numbers.len(), self.parts, index);
+            let numbers = &list.numbers[tuples.clone()];
+            let moving = Moving {
+                first_tuple: tuples.start,
+                numbers,
+                first,
+                shift: self.shift,
+            };
+            let for_numbers = moved.map(|moved| Gatherer::new(for_numbers, first, moved));
+            let for_entries = entries.map(|moved| Gatherer::new(for_entries, first, moved));
+            #[expect(unsafe_code, reason = "parts write to separate places")]
+            // SAFETY: the places of a part in a partition go from its first place to the first
+            // place of the next part (`ranges_of`). So no other part writes these places. The
+            // places are in the buffers (`check_ranges`).
+            unsafe {
+                match (for_numbers, for_entries) {
+                    (Some(numbers), Some(entries)) => moving.run(numbers, entries, entry),
+                    (Some(numbers), None) => moving.run(numbers, Discard, |_| ()),
+                    (None, Some(entries)) => moving.run(Discard, entries, entry),
+                    (None, None) => {}
+                }
+            }
+        })?;
+        Scratch::put_back(gathered);
+        Ok(())
+    }
+
+    /// Returns the address of the first update. Windows must be single elements with contiguous
+    /// sources, in one repetition, if the address is read.
+    fn source(&self) -> *const u8 {
         let geometry = self.transfer.geometry();
         let (_, src) = geometry.repetition(0);
-        (self.transfer.access()).read_at(geometry.window.src + src + first.cast_signed())
+        self.transfer.access().read_at(geometry.window.src + src)
     }
+}
+
+/// The list of tuples, and the place of each tuple in the partitions.
+struct PartitionedList<'a, N> {
+    numbers: &'a [N],
+    /// First place of each part of the list in each partition.
+    first_places: &'a [u32],
 }
 
 /// The tuples of one part, which are moved to their partitions.
 struct Moving<'a, N> {
     /// Position of the first tuple in the plan's list.
-    first: usize,
+    first_tuple: usize,
     numbers: &'a [N],
+    /// First place of the part in each partition.
+    first: &'a [u32],
     shift: u32,
-    moved: &'a SharedSlots<'a, N>,
 }
 
 impl<N: Number> Moving<'_, N> {
-    /// Moves each number, in order. Passes the new place, and the position of the tuple in this
-    /// part, to `record`.
+    /// Moves the number and the entry of each tuple.
+    ///
+    /// # Safety
+    ///
+    /// The buffers have all places of the part, and no other task writes them.
+    #[expect(unsafe_code, reason = "parts write to separate places")]
     #[inline(always)]
-    fn each(&self, cursors: &[u32], record: impl Fn(u32, usize)) {
+    unsafe fn run<V>(
+        &self,
+        mut numbers: impl Gather<N>,
+        mut entries: impl Gather<V>,
+        entry: impl Fn(usize) -> V,
+    ) {
         let mut next = [0_u32; MOST_PARTITIONS as usize];
-        next[..cursors.len()].copy_from_slice(cursors);
-        for (index, &number) in self.numbers.iter().enumerate() {
+        let next = &mut next[..self.first.len()];
+        next.copy_from_slice(self.first);
+        for (tuple, &number) in (self.first_tuple..).zip(self.numbers) {
             let partition = usize::try_from(number.get() >> self.shift).unwrap_or(usize::MAX);
-            let cursor = &mut next[partition];
-            let place = *cursor;
-            *cursor += 1;
-            #[expect(unsafe_code, reason = "parts write to separate places")]
-            // SAFETY: the cursor of a part and partition goes from its start to the start of the
-            // next part (`ranges_of`). So no other part writes this place. The place is below the
-            // length of the buffer (`check_ranges`).
-            unsafe {
-                self.moved.set(place as usize, number);
+            let place = next[partition];
+            next[partition] += 1;
+            numbers.gather(partition, place, number);
+            entries.gather(partition, place, entry(tuple));
+            if ends_line(place) {
+                // SAFETY: the caller guarantees the places.
+                unsafe {
+                    numbers.write_line(partition, place);
+                    entries.write_line(partition, place);
+                }
             }
-            record(place, index);
+        }
+        // SAFETY: the caller guarantees the places.
+        unsafe {
+            numbers.finish(next);
+            entries.finish(next);
         }
     }
 }
@@ -346,60 +398,47 @@ impl<N: Number> Moving<'_, N> {
 fn ranges_of(
     parts: usize,
     partitions: usize,
-    cursors: &mut [u32],
+    counts: &mut [u32],
 ) -> Result<Vec<Range<usize>>, ScatterError> {
     let mut ranges = with_room(partitions)?;
     let mut next = 0_u32;
     for partition in 0..partitions {
-        next += PARTITION_GAP;
         let start = next;
         for part in 0..parts {
-            let cursor = &mut cursors[part * partitions + partition];
-            next += std::mem::replace(cursor, next);
+            let count = &mut counts[part * partitions + partition];
+            next += std::mem::replace(count, next);
         }
         ranges.push(start as usize..next as usize);
     }
     Ok(ranges)
 }
 
-/// Checks that every tuple was counted once and that all places exist. The moves write without a
+/// Checks that every tuple was counted once. Every place then exists, and the moves write without a
 /// check.
-fn check_ranges(ranges: &[Range<usize>], tuples: usize, places: usize) {
+fn check_ranges(ranges: &[Range<usize>], tuples: usize) {
     let counted: usize = ranges.iter().map(Range::len).sum();
-    let end = ranges.last().map_or(0, |range| range.end);
     assert!(
-        counted == tuples && end <= places,
-        "{counted} of {tuples} tuples were counted, up to {end} of {places} places"
+        counted == tuples,
+        "{counted} of {tuples} tuples were counted"
     );
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PARTITION_GAP, check_ranges, ranges_of};
+    use super::{check_ranges, ranges_of};
 
     #[test]
     fn places_keep_partitions_together_and_parts_in_order() {
         // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
-        let mut cursors = [1, 2, 0, 3, 0, 4];
-        let ranges = ranges_of(2, 3, &mut cursors).expect("memory for three");
-        let gaps = |gaps: u32, place: u32| gaps * PARTITION_GAP + place;
-        let expected = [(1, 0, 4), (2, 4, 6), (3, 6, 10)]
-            .map(|(count, start, end)| gaps(count, start) as usize..gaps(count, end) as usize);
-        assert_eq!(ranges, expected, "ranges");
-        let expected = [(1, 0), (2, 4), (3, 6), (1, 1), (2, 6), (3, 6)];
-        let expected = expected.map(|(count, place)| gaps(count, place));
-        assert_eq!(cursors, expected, "cursors");
+        let mut counts = [1, 2, 0, 3, 0, 4];
+        let ranges = ranges_of(2, 3, &mut counts).expect("memory for three");
+        assert_eq!(ranges, [0..4, 4..6, 6..10], "ranges");
+        assert_eq!(counts, [0, 4, 6, 1, 6, 6], "first places");
     }
 
     #[test]
     #[should_panic(expected = "3 of 4 tuples were counted")]
     fn a_tuple_that_was_not_counted_is_not_moved() {
-        check_ranges(&[8..10, 18..19], 4, 19);
-    }
-
-    #[test]
-    #[should_panic(expected = "up to 19 of 18 places")]
-    fn places_that_do_not_exist_are_not_written() {
-        check_ranges(&[8..10, 18..19], 3, 18);
+        check_ranges(&[8..10, 18..19], 4);
     }
 }

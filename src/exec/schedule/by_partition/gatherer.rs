@@ -1,0 +1,127 @@
+//! Gathers the entries of each partition in a cache line of a small buffer, and writes whole lines.
+//!
+//! Entries of one kind (numbers, values or positions) are written to one place after another in
+//! each of up to 256 partitions. Plain stores to so many places contend for the entries of the
+//! translation buffer and for the sets of the first-level cache: the time of a store depended on
+//! the number of partitions and on their distances, by a factor of up to three. A buffer that fits
+//! the first-level cache does not have these conflicts. Its whole lines bypass the caches, because
+//! the partitions are read only after all entries are moved.
+//!
+//! This module knows places and partitions. It does not know what an entry means.
+
+use bytemuck::Pod;
+
+use super::super::super::shared_slots::SharedSlots;
+use crate::memory::CacheLine;
+
+/// Number of entries of a partition that are gathered and then written together.
+pub(super) const GATHERED: usize = 32;
+
+/// What a task does with the entries of one kind.
+pub(super) trait Gather<T> {
+    /// Gathers `value`, which belongs at `place` in `partition`. Places of a partition are gathered
+    /// in ascending order, without a gap, from the first place of the task on.
+    fn gather(&mut self, partition: usize, place: u32, value: T);
+
+    /// Writes the gathered entries of `partition` up to `place`, which [ends a line](ends_line).
+    ///
+    /// # Safety
+    ///
+    /// `place` was gathered last. The buffer has all gathered places, and no other task writes
+    /// them.
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    unsafe fn write_line(&self, partition: usize, place: u32);
+
+    /// Writes the entries that do not fill a line. `next` has the place after the last gathered
+    /// place in each partition.
+    ///
+    /// # Safety
+    ///
+    /// The buffer has all gathered places, and no other task writes them.
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    unsafe fn finish(self, next: &[u32]);
+}
+
+/// Does nothing with the entries.
+pub(super) struct Discard;
+
+#[expect(unsafe_code, reason = "implements a trait for unsafe code")]
+impl<T> Gather<T> for Discard {
+    fn gather(&mut self, _: usize, _: u32, _: T) {}
+    unsafe fn write_line(&self, _: usize, _: u32) {}
+    unsafe fn finish(self, _: &[u32]) {}
+}
+
+/// The entries of one kind that one task moves to their partitions.
+pub(super) struct Gatherer<'g, T> {
+    /// [`GATHERED`] entries for each partition.
+    gathered: &'g mut [[T; GATHERED]],
+    /// First place of the task in each partition.
+    first: &'g [u32],
+    moved: &'g SharedSlots<'g, T>,
+}
+
+impl<'g, T: Pod> Gatherer<'g, T> {
+    /// Makes a gatherer of the task whose first place in each partition is `first`. `memory` is
+    /// memory of the task, of [`bytes_of_task`] bytes.
+    pub(super) fn new(
+        memory: &'g mut [CacheLine],
+        first: &'g [u32],
+        moved: &'g SharedSlots<'g, T>,
+    ) -> Self {
+        let lines = bytemuck::cast_slice_mut(memory).as_chunks_mut().0;
+        Self {
+            gathered: &mut lines[..first.len()],
+            first,
+            moved,
+        }
+    }
+}
+
+impl<T: Pod> Gather<T> for Gatherer<'_, T> {
+    #[inline(always)]
+    fn gather(&mut self, partition: usize, place: u32, value: T) {
+        self.gathered[partition][place as usize % GATHERED] = value;
+    }
+
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    #[inline(always)]
+    unsafe fn write_line(&self, partition: usize, place: u32) {
+        let start = place as usize / GATHERED * GATHERED;
+        let line = &self.gathered[partition];
+        let skipped = (self.first[partition] as usize).saturating_sub(start);
+        // SAFETY: the places from the larger of `start` and the first place of the task to `place`
+        // were gathered, so the caller guarantees them. The buffer begins at a cache line, and
+        // `start` is a multiple of `GATHERED`.
+        unsafe {
+            if skipped == 0 {
+                self.moved.stream(start, line);
+            } else {
+                self.moved.copy(start + skipped, &line[skipped..]);
+            }
+        }
+    }
+
+    #[expect(unsafe_code, reason = "parts write to separate places")]
+    unsafe fn finish(self, next: &[u32]) {
+        for (partition, (&first, &next)) in self.first.iter().zip(next).enumerate() {
+            let (first, next) = (first as usize, next as usize);
+            let start = first.max(next / GATHERED * GATHERED);
+            let entries = &self.gathered[partition][start % GATHERED..][..next - start];
+            // SAFETY: the places from `start` to `next` were gathered.
+            unsafe { self.moved.copy(start, entries) };
+        }
+        crate::kernel::fence();
+    }
+}
+
+/// Whether `place` is the last place of a line.
+#[inline(always)]
+pub(super) fn ends_line(place: u32) -> bool {
+    place as usize % GATHERED == GATHERED - 1
+}
+
+/// Returns the bytes of memory that one task needs to gather entries of `size` bytes.
+pub(super) fn bytes_of_task(partitions: usize, size: usize) -> usize {
+    partitions * GATHERED * size
+}

@@ -3,12 +3,14 @@
 //! The module knows machine instructions. Its types give the same bits as the portable loops. A
 //! type exists only where the portable loop measured slower by a third or more. Code that uses the
 //! types must run only on machines with AVX2 and F16C. The kernel table guarantees this: it names
-//! the types for that instruction set only. Every safety comment of the submodules depends on it.
+//! the types for that instruction set only. The filter guarantees it for `Eight`. Every safety comment of the submodules depends on it.
 
 mod complex;
+mod filter;
 mod half;
 mod order;
 
 pub(super) use complex::{FourComplex, TwoComplex};
+pub(super) use filter::Eight;
 pub(super) use half::{EightF16, F16c};
 pub(super) use order::Four;

@@ -80,6 +80,19 @@ impl Vectors for Sixteen {
     }
 
     #[inline(always)]
+    fn narrow(numbers: &[u64]) -> Self::Lanes {
+        assert!(numbers.len() == LANES, "a slice of two vectors");
+        // SAFETY: `numbers` has 128 bytes. The machine has AVX-512, see the module.
+        unsafe {
+            let [low, high] = [0, LANES / 2].map(|first| {
+                let half = numbers[first..].as_ptr();
+                x86::_mm512_cvtepi64_epi32(x86::_mm512_loadu_si512(half.cast()))
+            });
+            x86::_mm512_inserti64x4::<1>(x86::_mm512_castsi256_si512(low), high)
+        }
+    }
+
+    #[inline(always)]
     fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes {
         assert!(values.len() == LANES, "a slice of one vector");
         // SAFETY: `values` has 16 times `W` bytes. The machine has AVX-512, see the module.

@@ -103,14 +103,14 @@ pub(super) unsafe fn with_avx2<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls `work`, compiled for AVX-512 F, BW, DQ and VL. `work` and every function that it calls must
+/// Calls `work`, compiled for AVX-512 F, BW, DQ and VL, and POPCNT. `work` and every function that it calls must
 /// be `#[inline(always)]`.
 ///
 /// # Safety
 ///
 /// The machine has [`InstructionSet::Avx512`].
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
 pub(super) unsafe fn with_avx512<T>(work: impl FnOnce() -> T) -> T {
     work()
 }

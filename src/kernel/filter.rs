@@ -31,6 +31,8 @@ pub(crate) trait Vectors {
 
     /// Returns `first` and the numbers that follow it.
     fn positions(first: u32) -> Self::Lanes;
+    /// Returns the low halves of numbers.
+    fn narrow(numbers: &[u64]) -> Self::Lanes;
     /// Returns values of 1, 2 or 4 bytes, each in the low bytes of its lane.
     fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes;
     /// Moves the lanes of the mask to the first lanes.
@@ -62,24 +64,26 @@ pub(crate) struct Inside<N> {
     span: N,
 }
 
-/// An integer type of destination numbers.
-pub(crate) trait Filtered: Copy {
-    /// Returns the numbers of `range` that the type has. `None`: the type has none of them.
+/// An integer type of destination numbers that are kept as `K`.
+pub(crate) trait Filtered<K: Copy = Self>: Copy {
+    /// Returns the numbers of `range` that both types have. `None`: there is no such number.
     fn inside(range: &Range<u64>) -> Option<Inside<Self>>;
     fn is_inside(self, inside: Inside<Self>) -> bool;
+    /// Returns a number that is inside as `K`. Returns any value for other numbers.
+    fn kept(self) -> K;
     /// Returns the mask of the numbers that are inside. Keeps these numbers.
-    fn keep_inside<V: Vectors>(numbers: &[Self], inside: Inside<Self>, to: &mut [Self]) -> u32;
+    fn keep_inside<V: Vectors>(numbers: &[Self], inside: Inside<Self>, to: &mut [K]) -> u32;
 }
 
 macro_rules! impl_filtered {
-    ($($type:ty, $inside:ident;)*) => {$(
-        impl Filtered for $type {
+    ($($type:ty => $kept:ty, $inside:ident, $keep:ident;)*) => {$(
+        impl Filtered<$kept> for $type {
             fn inside(range: &Range<u64>) -> Option<Inside<Self>> {
-                let start = Self::try_from(range.start).ok()?;
+                let start = <$kept>::try_from(range.start).ok()?;
                 let last = range.end.checked_sub(1)?;
-                let last = Self::try_from(last).unwrap_or(Self::MAX);
+                let last = <$kept>::try_from(last).unwrap_or(<$kept>::MAX);
                 let span = last.checked_sub(start)?;
-                Some(Inside { start, span })
+                Some(Inside { start: start.into(), span: span.into() })
             }
 
             #[inline(always)]
@@ -87,15 +91,20 @@ macro_rules! impl_filtered {
                 self.wrapping_sub(start) <= span
             }
 
+            #[allow(clippy::cast_possible_truncation, reason = "`inside` has checked the range")]
+            #[inline(always)]
+            fn kept(self) -> $kept {
+                self as $kept
+            }
+
             #[inline(always)]
             fn keep_inside<V: Vectors>(
                 numbers: &[Self],
                 inside: Inside<Self>,
-                to: &mut [Self],
+                to: &mut [$kept],
             ) -> u32 {
                 let mask = V::$inside(numbers, inside.start, inside.span);
-                let numbers = bytemuck::cast_slice::<_, [u8; size_of::<Self>()]>(numbers);
-                keep_lanes::<V, _>(numbers, mask, bytemuck::cast_slice_mut(to));
+                $keep::<V>(numbers, mask, to);
                 mask
             }
         }
@@ -103,8 +112,27 @@ macro_rules! impl_filtered {
 }
 
 impl_filtered! {
-    u32, inside_u32;
-    u64, inside_u64;
+    u32 => u32, inside_u32, keep_u32;
+    u64 => u64, inside_u64, keep_u64;
+    u64 => u32, inside_u64, keep_narrow;
+}
+
+#[inline(always)]
+fn keep_u32<V: Vectors>(numbers: &[u32], mask: u32, to: &mut [u32]) {
+    let to = bytemuck::cast_slice_mut::<_, [u8; 4]>(to);
+    keep_lanes::<V, 4>(bytemuck::cast_slice(numbers), mask, to);
+}
+
+#[inline(always)]
+fn keep_u64<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u64]) {
+    let to = bytemuck::cast_slice_mut::<_, [u8; 8]>(to);
+    keep_lanes::<V, 8>(bytemuck::cast_slice(numbers), mask, to);
+}
+
+#[inline(always)]
+fn keep_narrow<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u32]) {
+    let lanes = V::compress(V::narrow(numbers), mask);
+    V::store::<4>(lanes, bytemuck::cast_slice_mut(to));
 }
 
 /// What is kept with each number.
@@ -207,12 +235,12 @@ impl<const W: usize> Beside for Values<'_, W> {
 ///
 /// Panics if `kept` or `beside` has less room than one entry for each number.
 #[inline(never)]
-pub(crate) fn filter<N: Filtered, B: Beside>(
+pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Beside>(
     set: InstructionSet,
     numbers: &[N],
     range: &Range<u64>,
-    kept: &mut [N],
-    mut beside: B,
+    kept: &mut [K],
+    beside: B,
 ) -> usize {
     assert!(
         kept.len() >= numbers.len() && beside.has_room(numbers.len()),
@@ -227,7 +255,7 @@ pub(crate) fn filter<N: Filtered, B: Beside>(
         InstructionSet::Avx512 => unsafe {
             with_avx512(
                 #[inline(always)]
-                || by_vectors::<avx512::Sixteen, N, B>(numbers, inside, kept, &mut beside),
+                || by_vectors::<avx512::Sixteen, N, K, B>(numbers, inside, kept, beside),
             )
         },
         // SAFETY: as above.
@@ -235,20 +263,20 @@ pub(crate) fn filter<N: Filtered, B: Beside>(
         InstructionSet::Avx2 => unsafe {
             with_avx2(
                 #[inline(always)]
-                || by_vectors::<avx2::Eight, N, B>(numbers, inside, kept, &mut beside),
+                || by_vectors::<avx2::Eight, N, K, B>(numbers, inside, kept, beside),
             )
         },
-        _ => one_by_one(numbers, inside, kept, &mut beside, (0, 0)),
+        _ => one_by_one(numbers, inside, kept, beside, (0, 0)),
     }
 }
 
 /// [`filter`] with vectors.
 #[inline(always)]
-fn by_vectors<V: Vectors, N: Filtered, B: Beside>(
+fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Beside>(
     numbers: &[N],
     inside: Inside<N>,
-    kept: &mut [N],
-    beside: &mut B,
+    kept: &mut [K],
+    mut beside: B,
 ) -> usize {
     let (mut from, mut to) = (0, 0);
     for block in numbers.chunks_exact(V::LANES) {
@@ -263,15 +291,15 @@ fn by_vectors<V: Vectors, N: Filtered, B: Beside>(
 /// [`filter`] of the numbers from `from` on, if `to` numbers were kept before. A branch on each
 /// number would be mispredicted, because about half of the numbers may be kept, at random.
 #[inline(always)]
-fn one_by_one<N: Filtered, B: Beside>(
+fn one_by_one<N: Filtered<K>, K: Copy, B: Beside>(
     numbers: &[N],
     inside: Inside<N>,
-    kept: &mut [N],
-    beside: &mut B,
+    kept: &mut [K],
+    mut beside: B,
     (first, mut to): (usize, usize),
 ) -> usize {
     for (from, &number) in numbers.iter().enumerate().skip(first) {
-        kept[to] = number;
+        kept[to] = number.kept();
         beside.keep_one(from, to);
         to += usize::from(number.is_inside(inside));
     }

@@ -18,7 +18,7 @@ pub enum InstructionSet {
     Portable,
     /// AVX2 and F16C, on x86-64.
     Avx2,
-    /// The instructions of [`Avx2`](Self::Avx2), and AVX-512 F, BW, DQ and VL, on x86-64.
+    /// The instructions of [`Avx2`](Self::Avx2), AVX-512 F, BW, DQ and VL, and POPCNT, on x86-64.
     ///
     /// Only the filter of the schedule by destination uses AVX-512. All other loops are those of
     /// [`Avx2`](Self::Avx2).
@@ -80,6 +80,7 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("popcnt")
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -214,7 +214,8 @@ fn every_instruction_set_is_listed() {
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl"),
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt"),
         "avx512"
     );
     assert!(

@@ -32,6 +32,10 @@ pub(crate) struct Variants {
     /// Tuples of the shortest list whose indices are numbered by several workers. In shorter lists
     /// a worker that applies all tuples is faster if it has numbered them itself.
     pub(crate) numbered_tuples: u64,
+    /// Minimum number of workers that share the elements of an output when a long list of single
+    /// elements is applied without a plan. 0: one worker applies each such list, unless the
+    /// reduction allows private copies.
+    pub(crate) ranged_workers: u64,
 }
 
 impl Variants {
@@ -45,6 +49,7 @@ impl Variants {
         index_prefetch: 0,
         stream_new: 1,
         numbered_tuples: 1 << 20,
+        ranged_workers: 2,
     };
 
     /// Returns the variants that are typical of machines of a vendor.
@@ -67,7 +72,7 @@ impl Variants {
     }
 
     /// Returns the names and values of all variants.
-    pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 8] {
+    pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 9] {
         [
             ("near_bytes", &mut self.near_bytes),
             ("near_short_bytes", &mut self.near_short_bytes),
@@ -77,6 +82,7 @@ impl Variants {
             ("index_prefetch", &mut self.index_prefetch),
             ("stream_new", &mut self.stream_new),
             ("numbered_tuples", &mut self.numbered_tuples),
+            ("ranged_workers", &mut self.ranged_workers),
         ]
     }
 

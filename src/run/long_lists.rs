@@ -6,6 +6,8 @@
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
+mod ranges;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -64,6 +66,8 @@ pub(super) struct LongList<'a> {
     set: InstructionSet,
     /// Whether indices are prefetched after a block whose elements are far apart.
     prefetches: bool,
+    /// Minimum number of workers that have ranges of the elements. 0: one worker has all elements.
+    ranged_workers: usize,
 }
 
 impl<'a> LongList<'a> {
@@ -86,6 +90,7 @@ impl<'a> LongList<'a> {
             is_disposable: operands.output.is_new() && operands.copied.is_none(),
             set: execution.instructions(),
             prefetches: machine.variants.index_prefetch != 0 && is_far,
+            ranged_workers: usize::try_from(machine.variants.ranged_workers).unwrap_or(0),
         })
     }
 
@@ -100,10 +105,14 @@ impl<'a> LongList<'a> {
     /// updates that are one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
-        // SAFETY: the caller guarantees what all three functions require.
+        let workers = call.workers();
+        // SAFETY: the caller guarantees what all functions require.
         unsafe {
-            match self.private_copies(call.workers()) {
-                Some(copies) => self.run_in_copies(copies, call.workers()),
+            if let Some(copies) = self.private_copies(workers) {
+                return self.run_in_copies(copies, workers);
+            }
+            match self.ranges(workers) {
+                Some(ranges) => self.run_in_ranges(&ranges, workers),
                 // New memory may hold any values after an error.
                 None if self.is_disposable => {
                     let output = self.buffers.output.cast();
@@ -283,7 +292,7 @@ impl<'a> LongList<'a> {
     fn each_block(
         &self,
         range: Range<usize>,
-        apply: impl Fn(usize, Block<'_>),
+        mut apply: impl FnMut(usize, Block<'_>),
     ) -> Result<(), ScatterError> {
         let mut numbers = [0_u64; CHECKED_TUPLES];
         let mut is_far = false;

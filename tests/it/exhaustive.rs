@@ -424,7 +424,8 @@ fn every_instruction_set_of_this_machine_is_available() {
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt");
         let has_avx512 = names.contains(&"avx512".to_owned());
         assert_eq!(has_avx512, avx512, "avx512: {names:?}");
     }

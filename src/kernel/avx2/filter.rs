@@ -122,6 +122,22 @@ impl Vectors for Eight {
     }
 
     #[inline(always)]
+    fn narrow(numbers: &[u64]) -> Self::Lanes {
+        assert!(numbers.len() == LANES, "a slice of two vectors");
+        // SAFETY: `numbers` has 64 bytes. The machine has AVX2, see the module `avx2`.
+        unsafe {
+            let [low, high] = [0, LANES / 2].map(|first| {
+                let half = numbers[first..].as_ptr();
+                x86::_mm256_castsi256_ps(x86::_mm256_loadu_si256(half.cast()))
+            });
+            // Two numbers of `low`, two of `high`, then the other two of each.
+            let pairs = x86::_mm256_shuffle_ps::<0b10_00_10_00>(low, high);
+            let pairs = x86::_mm256_castps_si256(pairs);
+            x86::_mm256_permute4x64_epi64::<0b11_01_10_00>(pairs)
+        }
+    }
+
+    #[inline(always)]
     fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes {
         assert!(values.len() == LANES, "a slice of one vector");
         // SAFETY: `values` has 8 times `W` bytes. The machine has AVX2, see the module `avx2`.

@@ -35,21 +35,25 @@ fn ranges(numbers: &[u64], lowest: u64, count: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Checks what `run` keeps of `numbers`, with the entry of each. `run` gets room for one entry per
+/// Checks what `run` keeps of `numbers` as `K`, with the entry of each. `run` gets room for one entry per
 /// number.
-fn check<N, E>(
+fn check<N, K, E>(
     numbers: &[N],
     range: &Range<u64>,
     entries: &[E],
-    run: impl Fn(InstructionSet, &mut [N], &mut [E]) -> usize,
+    run: impl Fn(InstructionSet, &mut [K], &mut [E]) -> usize,
 ) where
-    N: Filtered + Into<u64> + PartialEq + Debug + Default,
+    N: Copy + Into<u64>,
+    K: Copy + TryFrom<u64> + PartialEq + Debug + Default,
     E: Copy + PartialEq + Debug,
 {
-    let is_kept = |&(number, _): &(&N, &E)| range.contains(&(*number).into());
-    let (expected, beside): (Vec<N>, Vec<E>) = numbers.iter().zip(entries).filter(is_kept).unzip();
+    let keep = |(&number, &entry): (&N, &E)| {
+        let kept = K::try_from(number.into()).ok()?;
+        range.contains(&number.into()).then_some((kept, entry))
+    };
+    let (expected, beside): (Vec<K>, Vec<E>) = numbers.iter().zip(entries).filter_map(keep).unzip();
     for &set in InstructionSet::available() {
-        let mut kept = vec![N::default(); numbers.len()];
+        let mut kept = vec![K::default(); numbers.len()];
         let mut kept_entries = entries.to_vec();
         kept_entries.reverse();
         let len = run(set, &mut kept, &mut kept_entries);
@@ -77,9 +81,10 @@ fn values<const W: usize>(len: usize) -> Vec<[u8; W]> {
     (0..len).map(value).collect()
 }
 
-fn check_values<N, const W: usize>(numbers: &[N], range: &Range<u64>)
+fn check_values<N, K, const W: usize>(numbers: &[N], range: &Range<u64>)
 where
-    N: Filtered + Into<u64> + PartialEq + Debug + Default,
+    N: Filtered<K> + Into<u64>,
+    K: Copy + TryFrom<u64> + PartialEq + Debug + Default,
 {
     let values = &values::<W>(numbers.len());
     check(numbers, range, values, |set, kept, kept_values| {
@@ -91,9 +96,10 @@ where
     });
 }
 
-fn check_all<N>(numbers: &[u64], range: &Range<u64>)
+fn check_all<N, K>(numbers: &[u64], range: &Range<u64>)
 where
-    N: Filtered + Into<u64> + TryFrom<u64> + PartialEq + Debug + Default,
+    N: Filtered<K> + Into<u64> + TryFrom<u64>,
+    K: Copy + TryFrom<u64> + PartialEq + Debug + Default,
 {
     let fitting = |&number: &u64| N::try_from(number).unwrap_or_else(|_| panic!("{number} fits"));
     let numbers = &numbers.iter().map(fitting).collect::<Vec<N>>();
@@ -111,10 +117,10 @@ where
     check(numbers, range, &nothing, |set, kept, _| {
         filter(set, numbers, range, kept, Nothing)
     });
-    check_values::<N, 1>(numbers, range);
-    check_values::<N, 2>(numbers, range);
-    check_values::<N, 4>(numbers, range);
-    check_values::<N, 8>(numbers, range);
+    check_values::<N, K, 1>(numbers, range);
+    check_values::<N, K, 2>(numbers, range);
+    check_values::<N, K, 4>(numbers, range);
+    check_values::<N, K, 8>(numbers, range);
 }
 
 #[test]
@@ -125,7 +131,7 @@ fn numbers_of_32_bits() {
         for len in lengths() {
             let numbers = random_numbers(&mut bits, len, lowest, count);
             for range in ranges(&numbers, lowest, count) {
-                check_all::<u32>(&numbers, &range);
+                check_all::<u32, u32>(&numbers, &range);
             }
         }
     }
@@ -134,9 +140,10 @@ fn numbers_of_32_bits() {
 #[test]
 fn numbers_of_64_bits() {
     let mut bits = Bits(2);
-    // From zero, with equal low halves, around the sign, and up to the last number but one.
+    // From zero, around 32 and 33 bits, around the sign, and up to the last number but one.
     let cases = [
         (0, 5),
+        ((1 << 32) - 9, 18),
         ((1 << 33) - 9, 18),
         ((1 << 63) - 9, 18),
         (u64::MAX - 9, 9),
@@ -145,13 +152,15 @@ fn numbers_of_64_bits() {
         for len in lengths() {
             let numbers = random_numbers(&mut bits, len, lowest, count);
             for range in ranges(&numbers, lowest, count) {
-                check_all::<u64>(&numbers, &range);
+                check_all::<u64, u64>(&numbers, &range);
+                check_all::<u64, u32>(&numbers, &range);
             }
         }
     }
     // The low halves do not tell which numbers are inside.
     let numbers: Vec<u64> = (0..99).map(|at| (at % 3) << 32 | 7).collect();
-    check_all::<u64>(&numbers, &((1 << 32)..(2 << 32)));
+    check_all::<u64, u64>(&numbers, &((1 << 32)..(2 << 32)));
+    check_all::<u64, u32>(&numbers, &((1 << 32)..(2 << 32)));
 }
 
 /// Each mask of eight numbers.
@@ -159,8 +168,9 @@ fn numbers_of_64_bits() {
 fn every_mask() {
     for mask in 0..256_u64 {
         let numbers: Vec<u64> = (0..16).map(|lane| mask >> (lane % 8) & 1).collect();
-        check_all::<u32>(&numbers, &(1..2));
-        check_all::<u64>(&numbers, &(1..2));
+        check_all::<u32, u32>(&numbers, &(1..2));
+        check_all::<u64, u64>(&numbers, &(1..2));
+        check_all::<u64, u32>(&numbers, &(1..2));
     }
 }
 

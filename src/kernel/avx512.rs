@@ -82,12 +82,13 @@ impl Vectors for Sixteen {
     #[inline(always)]
     fn narrow(numbers: &[u64]) -> Self::Lanes {
         assert!(numbers.len() == LANES, "a slice of two vectors");
-        // SAFETY: `numbers` has 128 bytes. The machine has AVX-512, see the module.
+        let (low, high) = numbers.split_at(LANES / 2);
+        // SAFETY: both halves have 64 bytes. The machine has AVX-512, see the module.
         unsafe {
-            let [low, high] = [0, LANES / 2].map(|first| {
-                let half = numbers[first..].as_ptr();
-                x86::_mm512_cvtepi64_epi32(x86::_mm512_loadu_si512(half.cast()))
-            });
+            let low = x86::_mm512_loadu_si512(low.as_ptr().cast());
+            let high = x86::_mm512_loadu_si512(high.as_ptr().cast());
+            let low = x86::_mm512_cvtepi64_epi32(low);
+            let high = x86::_mm512_cvtepi64_epi32(high);
             x86::_mm512_inserti64x4::<1>(x86::_mm512_castsi256_si512(low), high)
         }
     }

@@ -20,6 +20,7 @@ use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
+use crate::machine::Variants;
 use crate::plan::{Block, Flat, Tuples};
 
 /// Tuples of a block that is checked and then applied.
@@ -66,8 +67,8 @@ pub(super) struct LongList<'a> {
     set: InstructionSet,
     /// Whether indices are prefetched after a block whose elements are far apart.
     prefetches: bool,
-    /// Minimum number of workers that have ranges of the elements. 0: one worker has all elements.
-    ranged_workers: usize,
+    /// Variants of the machine.
+    variants: Variants,
 }
 
 impl<'a> LongList<'a> {
@@ -90,7 +91,7 @@ impl<'a> LongList<'a> {
             is_disposable: operands.output.is_new() && operands.copied.is_none(),
             set: execution.instructions(),
             prefetches: machine.variants.index_prefetch != 0 && is_far,
-            ranged_workers: usize::try_from(machine.variants.ranged_workers).unwrap_or(0),
+            variants: machine.variants,
         })
     }
 

@@ -124,12 +124,15 @@ impl Vectors for Eight {
     #[inline(always)]
     fn narrow(numbers: &[u64]) -> Self::Lanes {
         assert!(numbers.len() == LANES, "a slice of two vectors");
-        // SAFETY: `numbers` has 64 bytes. The machine has AVX2, see the module `avx2`.
+        let (low, high) = numbers.split_at(LANES / 2);
+        // SAFETY: both halves have 32 bytes. The machine has AVX2, see the module `avx2`.
         unsafe {
-            let [low, high] = [0, LANES / 2].map(|first| {
-                let half = numbers[first..].as_ptr();
-                x86::_mm256_castsi256_ps(x86::_mm256_loadu_si256(half.cast()))
-            });
+            let low = x86::_mm256_loadu_si256(low.as_ptr().cast());
+            let high = x86::_mm256_loadu_si256(high.as_ptr().cast());
+            let (low, high) = (
+                x86::_mm256_castsi256_ps(low),
+                x86::_mm256_castsi256_ps(high),
+            );
             // Two numbers of `low`, two of `high`, then the other two of each.
             let pairs = x86::_mm256_shuffle_ps::<0b10_00_10_00>(low, high);
             let pairs = x86::_mm256_castps_si256(pairs);

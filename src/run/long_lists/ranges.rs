@@ -14,18 +14,19 @@ use crate::exec::one_value::OneValue;
 use crate::exec::part;
 use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
-use crate::kernel::Spread;
 use crate::kernel::filter::{Filtered, Nothing, Values, filter};
+use crate::kernel::{Spread, prefetch_bytes};
 use crate::plan::Block;
-
-/// Minimum number of tuples for which several workers have ranges of the elements.
-const RANGED_TUPLES: usize = 256 * 1024;
 
 /// Maximum number of ranges. Every worker checks all tuples, so more ranges save little time.
 const MAX_RANGES: usize = 16;
 
 /// Number of indices that are read to find ranges with equal numbers of tuples.
 const SAMPLED: usize = 256;
+
+/// Maximum number of sampled tuples in one range. Two workers gain if each has half of the tuples. A
+/// sixteenth of the sample is allowed for the error of the estimate, and for ranges of whole lines.
+const MAX_SHARE: usize = SAMPLED / 2 + SAMPLED / 16;
 
 /// Ranges begin at multiples of this number of bytes, so that two workers write no common cache
 /// line, and no pair of lines that the processor prefetches together.
@@ -67,17 +68,15 @@ impl LongList<'_> {
     /// Returns ranges of the elements for the workers. `None` if one worker is as fast: if there is
     /// little work, or if one range would have most of the tuples.
     pub(super) fn ranges(&self, workers: &Workers<'_>) -> Option<Ranges> {
-        let tuples = self.flat.tuples;
+        let (tuples, bytes) = (self.flat.tuples as u64, self.bytes as u64);
+        let is_long = tuples >= self.variants.ranged_tuples && bytes >= self.variants.ranged_bytes;
         let has_filter = self.is_one_value || matches!(self.operation.kernels.size, 1 | 2 | 4 | 8);
         let is_narrow = u32::try_from(self.flat.elements).is_ok();
-        if tuples < RANGED_TUPLES || !has_filter || !is_narrow || self.ranged_workers == 0 {
+        if !(is_long && has_filter && is_narrow) || self.flat.tuples < SAMPLED {
             return None;
         }
         let parts = workers.parts().min(MAX_RANGES);
-        if parts < self.ranged_workers {
-            return None;
-        }
-        let mut sample = self.sample()?;
+        let mut sample = self.sample().filter(|_| parts > 1)?;
         sample.sort_unstable();
         let ranges = self.cut(&sample, parts);
         let tuples_before = |end: usize| sample.partition_point(|&number| number < end);
@@ -85,9 +84,7 @@ impl LongList<'_> {
             .map(|index| ranges.of(index))
             .map(|range| tuples_before(range.end) - tuples_before(range.start))
             .max()?;
-        // A range of `1 / ranged_workers` of the tuples is fast enough. A sixteenth of the sample
-        // is the error of the estimate.
-        (largest <= SAMPLED / self.ranged_workers + SAMPLED / 16).then_some(ranges)
+        (largest <= MAX_SHARE).then_some(ranges)
     }
 
     /// Returns the numbers of some tuples. `None` if one of their indices is invalid.
@@ -240,6 +237,14 @@ impl LongList<'_> {
         let updates = self.buffers.source.cast::<[u8; W]>();
         self.each_block(0..self.flat.tuples, |first, block| {
             let updates = updates.wrapping_add(first);
+            if self.variants.index_prefetch != 0 {
+                let next = first + CHECKED_TUPLES;
+                self.tuples.prefetch(next..next + CHECKED_TUPLES);
+                prefetch_bytes(
+                    updates.wrapping_add(CHECKED_TUPLES).cast(),
+                    CHECKED_TUPLES * W,
+                );
+            }
             // SAFETY: there is one update for each tuple. `resolve_block` returns numbers of
             // elements of the copy, and the filter keeps those of the range.
             unsafe {

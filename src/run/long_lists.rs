@@ -1,6 +1,9 @@
 //! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
 //! index is checked just before its update is applied.
 //!
+//! One worker applies the list, or several workers do: each in a private copy that is merged, or each
+//! in a range of the elements of one copy (`ranges`).
+//!
 //! The updates are applied to a copy of the output, so that an error leaves the output unchanged.
 //! New memory that holds the data needs no copy.
 

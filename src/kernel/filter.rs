@@ -224,6 +224,12 @@ impl<const W: usize> Beside for Values<'_, W> {
     }
 }
 
+/// Checks whether filters of `set` are fast enough that each of several workers can filter a whole
+/// list. Only AVX-512 was measured.
+pub(crate) fn is_fast(set: InstructionSet) -> bool {
+    set.min(InstructionSet::best()) >= InstructionSet::Avx512
+}
+
 /// Keeps the numbers that are in `range`, in order, from the start of `kept` on. Keeps the entries
 /// of these numbers in `beside` too. Returns how many were kept, and writes any values behind them.
 ///

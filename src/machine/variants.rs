@@ -51,8 +51,8 @@ impl Variants {
         index_prefetch: 0,
         stream_new: 1,
         numbered_tuples: 1 << 20,
-        ranged_tuples: 1 << 18,
-        ranged_bytes: 1 << 12,
+        ranged_tuples: u64::MAX,
+        ranged_bytes: 1 << 16,
     };
 
     /// Returns the variants that are typical of machines of a vendor.
@@ -62,7 +62,8 @@ impl Variants {
     /// The other differences were measured only on Zen 4: prefetching of indices, new memory, and
     /// lists of fewer than a million tuples. Ranges of elements were measured on Zen 5 with two
     /// workers: they gain only where the list is longer than the caches and the output larger
-    /// than the first-level cache. The typical sizes are those of a prototype on a Xeon.
+    /// than the first-level cache. The sizes for Intel are those of a prototype on a Xeon. Other
+    /// vendors were not measured, and one worker applies each list.
     pub(super) fn of(vendor: Vendor) -> Self {
         Self {
             stream_prefetch: u64::from(vendor != Vendor::Intel),
@@ -73,11 +74,11 @@ impl Variants {
                 _ => Self::TYPICAL.numbered_tuples,
             },
             ranged_tuples: match vendor {
-                Vendor::Amd => 1 << 22,
+                Vendor::Amd | Vendor::Intel => 1 << 22,
                 _ => Self::TYPICAL.ranged_tuples,
             },
             ranged_bytes: match vendor {
-                Vendor::Amd => 1 << 16,
+                Vendor::Intel => 1 << 12,
                 _ => Self::TYPICAL.ranged_bytes,
             },
             ..Self::TYPICAL

@@ -148,7 +148,8 @@ fn check<T: Element + Copy + Debug + PartialEq>(
             let data = &data[..];
             for workers in 1..=8 {
                 let prefetching = &machines[workers % 2];
-                let set = InstructionSet::available()[workers % InstructionSet::available().len()];
+                let sets = InstructionSet::available();
+                let set = sets[sets.len() - 1 - workers / 6 % sets.len()];
                 let pools: [&dyn Pool; 3] = [
                     rayon_pool(workers),
                     &Threads(workers),
@@ -223,6 +224,11 @@ fn wide_elements_have_the_bits_of_the_loop() {
     check(Reduction::Add, value, |a, b| a + b);
 }
 
+/// Whether lists are divided on this machine. Only AVX-512 has a fast filter.
+fn are_divided() -> bool {
+    InstructionSet::best() >= InstructionSet::Avx512
+}
+
 /// Returns whether a sum of `f32` runs on several workers.
 fn is_divided(positions: &[usize], bins: usize, way: Way) -> bool {
     let indices: Vec<i64> = positions.iter().map(|&at| signed(at)).collect();
@@ -249,6 +255,9 @@ fn is_divided(positions: &[usize], bins: usize, way: Way) -> bool {
 
 #[test]
 fn lists_are_divided_from_these_sizes_on() {
+    if !are_divided() {
+        return;
+    }
     let bins = BYTES / size_of::<f32>();
     for way in WAYS {
         let [even, ascending, _] = &lists(TUPLES, bins);
@@ -267,6 +276,9 @@ fn lists_are_divided_from_these_sizes_on() {
 /// One worker would have most of the tuples.
 #[test]
 fn lists_with_a_frequent_element_are_not_divided() {
+    if !are_divided() {
+        return;
+    }
     let bins = 1000;
     let [mut positions, ..] = lists(4 * TUPLES, bins);
     assert!(
@@ -353,6 +365,9 @@ fn a_task_that_never_ran_is_detected() {
         }
     }
 
+    if !are_divided() {
+        return;
+    }
     let [positions, ..] = lists(4 * TUPLES, 1000);
     let indices: Vec<i64> = positions.iter().map(|&at| signed(at)).collect();
     let call = Call {

@@ -14,7 +14,7 @@ use crate::exec::one_value::OneValue;
 use crate::exec::part;
 use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
-use crate::kernel::filter::{Filtered, Nothing, Values, filter};
+use crate::kernel::filter::{Filtered, Nothing, Values, filter, is_fast};
 use crate::kernel::{Spread, prefetch_bytes};
 use crate::plan::Block;
 
@@ -70,9 +70,10 @@ impl LongList<'_> {
     pub(super) fn ranges(&self, workers: &Workers<'_>) -> Option<Ranges> {
         let (tuples, bytes) = (self.flat.tuples as u64, self.bytes as u64);
         let is_long = tuples >= self.variants.ranged_tuples && bytes >= self.variants.ranged_bytes;
-        let has_filter = self.is_one_value || matches!(self.operation.kernels.size, 1 | 2 | 4 | 8);
+        let has_values = self.is_one_value || matches!(self.operation.kernels.size, 1 | 2 | 4 | 8);
         let is_narrow = u32::try_from(self.flat.elements).is_ok();
-        if !(is_long && has_filter && is_narrow) || self.flat.tuples < SAMPLED {
+        let has_filter = has_values && is_narrow && is_fast(self.set);
+        if !(is_long && has_filter) || self.flat.tuples < SAMPLED {
             return None;
         }
         let parts = workers.parts().min(MAX_RANGES);

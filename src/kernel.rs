@@ -6,9 +6,12 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod copy;
 mod dispatch;
 mod elements;
+pub(crate) mod filter;
 mod fold;
 mod gradient;
 mod groups;

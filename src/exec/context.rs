@@ -1,9 +1,10 @@
-//! The context of a transfer: whether its plan is kept, whether its output is new memory, and
-//! which variants of kernels it uses.
+//! The context of a transfer: whether its plan is kept, whether its output is new memory, which
+//! variants of kernels it uses, and the instruction set of its filters.
 //!
 //! This module knows which variants of kernels suit the machine. It does not know which elements a
 //! transfer moves.
 
+use crate::kernel::InstructionSet;
 use crate::machine::{Machine, Variants};
 
 /// Facts about a transfer that change its speed but no bit of its result: whether its plan is
@@ -17,6 +18,8 @@ pub(crate) struct Context {
     pub(crate) is_new: bool,
     /// The variants of kernels that the transfer uses.
     pub(super) variants: Variants,
+    /// The instruction set of loops that are not in the kernel table.
+    pub(super) set: InstructionSet,
 }
 
 impl Context {
@@ -28,7 +31,13 @@ impl Context {
             is_kept,
             is_new,
             variants: Variants::TYPICAL,
+            set: InstructionSet::LAST,
         }
+    }
+
+    /// Returns the same context with the instruction set `set`.
+    pub(crate) fn with_set(self, set: InstructionSet) -> Self {
+        Self { set, ..self }
     }
 
     /// Returns the same context with the kernel variants of `machine`.

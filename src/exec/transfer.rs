@@ -7,6 +7,7 @@
 //! not know which schedule divides the transfer.
 
 mod copy;
+mod filtered;
 mod tiles;
 pub(super) mod walk;
 
@@ -21,7 +22,7 @@ use super::sink::Sink;
 use super::tile::Whole;
 use super::workload::{Direction, Workload};
 use crate::error::ScatterError;
-use crate::kernel::{Kernels, Operation, RunsFn};
+use crate::kernel::{InstructionSet, Kernels, Operation, RunsFn};
 use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 
 /// The element that a gather writes for a skipped tuple, of at most 16 bytes.
@@ -125,6 +126,12 @@ impl<'a> Transfer<'a> {
             copy: None,
             pass: Some(pass),
         })
+    }
+
+    /// Returns the transfer with filters of the instruction set `set`.
+    pub(crate) fn with_set(mut self, set: InstructionSet) -> Self {
+        self.access.context = self.access.context.with_set(set);
+        self
     }
 
     /// Returns the transfer with another context.

@@ -36,11 +36,12 @@ pub(super) trait Kernel {
 pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
-/// Returns the instance of `K` for `isa`. A machine that calls the instance must have `isa`.
+/// Returns the instance of `K` for `isa`. A machine that calls the instance must have `isa`. Loops
+/// have no instance for AVX-512.
 pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx2 => run_avx2::<K>,
+        InstructionSet::Avx2 | InstructionSet::Avx512 => run_avx2::<K>,
         _ => run_portable::<K>,
     }
 }
@@ -75,8 +76,9 @@ unsafe fn run_avx2<K: Kernel>(dst: *mut u8, src: *const u8, list: &[K::Entry], f
 
 impl InstructionSet {
     /// Calls `work`, compiled for `self`, or for the best instruction set of this machine if the
-    /// machine does not have `self`. This function is for loops outside the kernel table. `work`
-    /// and every function that `work` calls must be `#[inline(always)]`:
+    /// machine does not have `self`. For AVX-512, `work` is compiled for AVX2. This function is for
+    /// loops outside the kernel table. `work` and every function that `work` calls must be
+    /// `#[inline(always)]`:
     ///
     /// ```ignore
     /// set.run(#[inline(always)] || sum(numbers))
@@ -85,7 +87,7 @@ impl InstructionSet {
     pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
         match self.min(Self::best()) {
             // SAFETY: the set is at most `best`, so the machine has it.
-            Self::Avx2 => unsafe { with_avx2(work) },
+            Self::Avx2 | Self::Avx512 => unsafe { with_avx2(work) },
             Self::Portable => work(),
         }
     }
@@ -99,5 +101,17 @@ impl InstructionSet {
 /// The machine has AVX2 and F16C.
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,f16c"))]
 pub(super) unsafe fn with_avx2<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+/// Calls `work`, compiled for AVX-512 F, BW, DQ and VL, and POPCNT. `work` and every function that it calls must
+/// be `#[inline(always)]`.
+///
+/// # Safety
+///
+/// The machine has [`InstructionSet::Avx512`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+pub(super) unsafe fn with_avx512<T>(work: impl FnOnce() -> T) -> T {
     work()
 }

@@ -18,6 +18,11 @@ pub enum InstructionSet {
     Portable,
     /// AVX2 and F16C, on x86-64.
     Avx2,
+    /// The instructions of [`Avx2`](Self::Avx2), AVX-512 F, BW, DQ and VL, and POPCNT, on x86-64.
+    ///
+    /// Only the filter of the schedule by destination uses AVX-512. All other loops are those of
+    /// [`Avx2`](Self::Avx2).
+    Avx512,
 }
 
 impl InstructionSet {
@@ -43,6 +48,7 @@ impl InstructionSet {
 named! { InstructionSet, "instruction set":
     Portable => "portable",
     Avx2 => "avx2",
+    Avx512 => "avx512",
 }
 
 /// Position of the machine's best instruction set in [`InstructionSet::ALL`]. A position behind the
@@ -52,14 +58,39 @@ static BEST: AtomicU8 = AtomicU8::new(u8::MAX);
 /// Detects the best instruction set and stores it in [`BEST`].
 #[cold]
 fn detect() -> InstructionSet {
-    #[cfg(target_arch = "x86_64")]
-    let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
-    #[cfg(not(target_arch = "x86_64"))]
-    let has_avx2 = false;
-    let best = InstructionSet::ALL[usize::from(has_avx2)];
+    let best = match (has_avx2(), has_avx512()) {
+        (true, true) => InstructionSet::Avx512,
+        (true, false) => InstructionSet::Avx2,
+        (false, _) => InstructionSet::Portable,
+    };
     // Relaxed: the byte publishes no other memory, and every thread stores the same value.
     BEST.store(best as u8, Ordering::Relaxed);
     best
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c")
+}
+
+/// Checks for the instructions that [`InstructionSet::Avx512`] adds.
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("popcnt")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx2() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512() -> bool {
+    false
 }
 
 #[cfg(test)]

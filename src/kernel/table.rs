@@ -21,7 +21,7 @@ use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x
 
 /// Table of reductions. A row lists element types, reductions, and two pairs of a storage type and
 /// a loop. The first pair is for [`InstructionSet::Portable`], the second pair for
-/// [`InstructionSet::Avx2`]. Groups use the first storage type with both instruction sets.
+/// [`InstructionSet::Avx2`] and for AVX-512. Groups use the first storage type with both instruction sets.
 macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
         /// Returns the kernels of `isa` for a reduction. `None`: the elements do not have this
@@ -35,7 +35,7 @@ macro_rules! reduction_table {
             match (element, reduction) {
                 $($(($elements, Reduction::$reduction) => Some(match isa {
                     #[cfg(target_arch = "x86_64")]
-                    InstructionSet::Avx2 => &const {
+                    InstructionSet::Avx2 | InstructionSet::Avx512 => &const {
                         reducing::<$portable, $avx2, $avx2_by, $reduction>(InstructionSet::Avx2)
                     },
                     _ => &const {
@@ -142,7 +142,7 @@ impl Kernels {
             // each update and compute little.
             Reduction::Min | Reduction::Max => for_type!(float element, T => match isa {
                 #[cfg(target_arch = "x86_64")]
-                InstructionSet::Avx2 => each_group::<T, Ties, true>,
+                InstructionSet::Avx2 | InstructionSet::Avx512 => each_group::<T, Ties, true>,
                 _ => each_group::<T, Ties, false>,
             }),
             Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean => {
@@ -323,7 +323,7 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     }
 }
 
-/// [`moving`] for each instruction set.
+/// [`moving`] for each instruction set that has its own instances.
 static MOVES: [[Kernels; 5]; 2] = [
     moving(InstructionSet::Portable),
     moving(InstructionSet::Avx2),
@@ -343,7 +343,7 @@ impl Kernels {
         if reduction != Reduction::None {
             return reduces(element, reduction, isa);
         }
-        MOVES[isa as usize].get(row_of_moves(element.size()))
+        MOVES[isa.min(InstructionSet::Avx2) as usize].get(row_of_moves(element.size()))
     }
 
     /// Returns the kernels that clone elements one by one.

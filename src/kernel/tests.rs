@@ -5,6 +5,7 @@
 #![allow(clippy::cast_possible_wrap, reason = "positions in small buffers")]
 
 mod copies;
+mod filters;
 mod gradients;
 mod halves;
 mod reductions;
@@ -208,6 +209,17 @@ fn every_instruction_set_is_listed() {
         InstructionSet::available().contains(&InstructionSet::Avx2),
         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c"),
         "avx2"
+    );
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(
+        InstructionSet::available().contains(&InstructionSet::Avx512),
+        is_x86_feature_detected!("f16c")
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt"),
+        "avx512"
     );
     assert!(
         InstructionSet::available().contains(&InstructionSet::Portable),

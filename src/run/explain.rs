@@ -206,7 +206,8 @@ impl Explanation {
     ///
     /// A [`Stream`](Route::Stream) has no plan and no schedule. A streamed gather needs no scratch
     /// memory. A streamed scatter needs one copy of the output for each worker if several workers
-    /// run it. Otherwise a streamed scatter needs one copy, or no copy if the output is new memory.
+    /// run it and merge their results. Otherwise a streamed scatter needs one copy, or no copy if
+    /// the output is new memory.
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }

@@ -1,10 +1,15 @@
 //! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
 //! index is checked just before its update is applied.
 //!
+//! One worker applies the list, or several workers do: each in a private copy that is merged, or each
+//! in a range of the elements of one copy (`ranges`).
+//!
 //! The updates are applied to a copy of the output, so that an error leaves the output unchanged.
 //! New memory that holds the data needs no copy.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
+
+mod ranges;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +23,7 @@ use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
+use crate::machine::Variants;
 use crate::plan::{Block, Flat, Tuples};
 
 /// Tuples of a block that is checked and then applied.
@@ -64,6 +70,8 @@ pub(super) struct LongList<'a> {
     set: InstructionSet,
     /// Whether indices are prefetched after a block whose elements are far apart.
     prefetches: bool,
+    /// Variants of the machine.
+    variants: Variants,
 }
 
 impl<'a> LongList<'a> {
@@ -86,6 +94,7 @@ impl<'a> LongList<'a> {
             is_disposable: operands.output.is_new() && operands.copied.is_none(),
             set: execution.instructions(),
             prefetches: machine.variants.index_prefetch != 0 && is_far,
+            variants: machine.variants,
         })
     }
 
@@ -100,10 +109,14 @@ impl<'a> LongList<'a> {
     /// updates that are one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
-        // SAFETY: the caller guarantees what all three functions require.
+        let workers = call.workers();
+        // SAFETY: the caller guarantees what all functions require.
         unsafe {
-            match self.private_copies(call.workers()) {
-                Some(copies) => self.run_in_copies(copies, call.workers()),
+            if let Some(copies) = self.private_copies(workers) {
+                return self.run_in_copies(copies, workers);
+            }
+            match self.ranges(workers) {
+                Some(ranges) => self.run_in_ranges(&ranges, workers),
                 // New memory may hold any values after an error.
                 None if self.is_disposable => {
                     let output = self.buffers.output.cast();
@@ -283,7 +296,7 @@ impl<'a> LongList<'a> {
     fn each_block(
         &self,
         range: Range<usize>,
-        apply: impl Fn(usize, Block<'_>),
+        mut apply: impl FnMut(usize, Block<'_>),
     ) -> Result<(), ScatterError> {
         let mut numbers = [0_u64; CHECKED_TUPLES];
         let mut is_far = false;

@@ -109,7 +109,10 @@ fn run_by_schedule(
     // SAFETY: the callers of `run_plan` have checked the layout and the shapes against the plan.
     let prepared = unsafe { prepare(plan, &plan.own_binding(), operands, is_kept) }?;
     route::note(Route::Planned);
-    prepared.run_by(|transfer| exec::run(transfer, call.workers(), selection))
+    prepared.run_by(|transfer| {
+        let transfer = transfer.with_set(execution.instructions());
+        exec::run(transfer, call.workers(), selection)
+    })
 }
 
 /// A transfer that is ready to run. If all updates of a scatter are one value, `one_run` is scratch

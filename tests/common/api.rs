@@ -33,7 +33,7 @@ pub(crate) struct Request<'p> {
 /// Machine for all choices of a schedule. A fixed machine makes the choices independent of the
 /// machine that runs the tests.
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
-    let text = "caches = 32768 1048576 33554432\nvendor = intel";
+    let text = "caches = 32768 1048576 33554432\nvendor = intel\nranged_tuples = 262144";
     text.parse().expect("a valid machine")
 });
 

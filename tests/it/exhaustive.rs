@@ -420,6 +420,14 @@ fn every_instruction_set_of_this_machine_is_available() {
         // The crate's set `avx2` requires AVX2 and F16C.
         let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
         assert_eq!(names.contains(&"avx2".to_owned()), avx2, "avx2: {names:?}");
+        let avx512 = avx2
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt");
+        let has_avx512 = names.contains(&"avx512".to_owned());
+        assert_eq!(has_avx512, avx512, "avx512: {names:?}");
     }
     let distinct: BTreeSet<_> = names.iter().collect();
     assert_eq!(distinct.len(), names.len(), "listed twice: {names:?}");

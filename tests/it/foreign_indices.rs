@@ -674,7 +674,7 @@ fn sequences_of_a_cache() {
 }
 
 /// Long lists, which several workers check in parts: for a plan, for copies of a small output, and
-/// to detect rows.
+/// to detect rows. Where workers have ranges of an output, each of them checks the whole list.
 #[test]
 fn long_lists() {
     let list = |shape| List::new(shape, Order::Scattered);
@@ -689,13 +689,21 @@ fn long_lists() {
             operator: Operator::Elements { axis: 0 },
             ..nd(&[200, 16], rows)
         },
+        // Each worker has a range of the elements.
+        nd(&[2000], list(&[300_000, 1])),
     ];
-    for case in cases {
+    let requests = [
+        Reduction::Add,
+        Reduction::Add,
+        Reduction::Add,
+        Reduction::None,
+    ];
+    for (case, reduction) in cases.into_iter().zip(requests) {
         for change in [Change::Right, Change::Any] {
             case.while_they_change::<AtomicI32>(change, |indices| {
                 let mut tensors = Tensors::new(&case);
                 Workers::Given(4).with(|pool| {
-                    let request = Request::new(Reduction::Add).pool(pool);
+                    let request = Request::new(reduction).pool(pool);
                     for bounds in [Bounds::Error, Bounds::Skip] {
                         let options = Options {
                             bounds,

@@ -34,6 +34,7 @@ mod options;
 mod partial_records;
 mod profiles;
 mod properties;
+mod ranges;
 mod reductions;
 #[cfg(debug_assertions)]
 mod routes;

@@ -1,23 +1,18 @@
 //! Applies the windows of a tile in the order of its tuples. Only this module chooses between the
 //! loops over single elements, over rows and over lists of jobs.
 
-use std::ops::Range;
-
 use super::super::one_value::OneValue;
 use super::super::scratch::Scratch;
 use super::super::thresholds::{STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
 use super::super::tile::{LINE_BYTES, Part, Tile};
 use super::super::workload::Direction;
 use super::Transfer;
+use crate::kernel::filter::Filtered;
 use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
-/// Number of tuples that are filtered together without a branch on each. The tuples that pass form
-/// a list, and windows are prefetched within a list.
-const FILTERED_TUPLES: usize = 1024;
-
 /// A width of destination numbers, and the kernels for it.
-pub(in super::super) trait Width: Number + Scratch {
+pub(in super::super) trait Width: Number + Scratch + Filtered {
     /// Returns the kernel for single elements.
     fn kernel(elements: Elements) -> ElementsFn<Self>;
     /// Returns `numbers`, a list of destination numbers, with the type that kernels over rows
@@ -127,7 +122,7 @@ impl Transfer<'_> {
 
     /// Whether the windows that destination numbers address span little enough memory to be in a
     /// cache soon.
-    fn is_near(&self) -> bool {
+    pub(super) fn is_near(&self) -> bool {
         self.plan.scale().bytes(self.kernels().size) <= self.access.context.variants.near_bytes
     }
 
@@ -310,56 +305,5 @@ impl Transfer<'_> {
             }
         }
         sink.finish();
-    }
-
-    /// Applies the tuples of the plan whose number is in `range`. The tuples are first collected
-    /// without a branch, because about half of them may pass at random, and a branch would be
-    /// mispredicted.
-    ///
-    /// The function is not inlined because the lists are stored on its stack.
-    #[inline(never)]
-    fn apply_filtered<N: Width>(
-        &self,
-        numbers: &[N],
-        range: &Range<u64>,
-        window: &Span,
-        repetitions: Range<usize>,
-        streams: bool,
-    ) {
-        // `ByDestination` makes these tiles and refuses lists with more tuples.
-        debug_assert!(
-            u32::try_from(numbers.len()).is_ok(),
-            "positions have more than 32 bits"
-        );
-        let length = range.end - range.start;
-        let mut kept = [N::zeroed(); 2 * FILTERED_TUPLES];
-        let mut positions = [0_u32; 2 * FILTERED_TUPLES];
-        for repetition in repetitions {
-            let origin = self.geometry.repetition(repetition);
-            let mut len = 0;
-            for first in (0..numbers.len()).step_by(FILTERED_TUPLES) {
-                let end = numbers.len().min(first + FILTERED_TUPLES);
-                for (position, &number) in (first..end).zip(&numbers[first..end]) {
-                    kept[len] = number;
-                    positions[len] = Number::new(position as u64);
-                    len += usize::from(number.get().wrapping_sub(range.start) < length);
-                }
-                if len < FILTERED_TUPLES && end < numbers.len() {
-                    continue;
-                }
-                let list = TupleList {
-                    numbers: &kept[..len],
-                    positions: Positions::Each(&positions[..len]),
-                };
-                #[expect(unsafe_code, reason = "only one task has the tile")]
-                // SAFETY: each number was stored with its position. The tile has the destinations,
-                // and `window` is cut to its columns. If windows are streamed, the caller of
-                // `apply` has established that no two have one destination.
-                unsafe {
-                    self.apply_listed(list, window, origin, false, streams);
-                }
-                len = 0;
-            }
-        }
     }
 }

@@ -25,6 +25,15 @@ pub(crate) enum Block<'a> {
 }
 
 impl Block<'_> {
+    /// Returns the first slice number. `None` if there are no tuples.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<u64> {
+        match self {
+            Self::Narrow(numbers) => numbers.first().copied().map(u64::from),
+            Self::Wide(numbers) => numbers.first().copied(),
+        }
+    }
+
     /// Returns the difference between the first and the last slice number.
     #[inline(always)]
     pub(crate) fn span(&self) -> u64 {

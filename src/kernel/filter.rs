@@ -1,0 +1,313 @@
+//! Keeps the numbers of a list that are in a range, in order. The position of each kept number, or
+//! a value, is kept with it.
+//!
+//! The module knows numbers, bytes of values and instruction sets. It does not know what the
+//! numbers address.
+
+#![allow(unsafe_code, reason = "calls functions that enable an instruction set")]
+
+use std::ops::Range;
+
+use super::InstructionSet;
+#[cfg(target_arch = "x86_64")]
+use super::dispatch::{with_avx2, with_avx512};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+
+/// Vectors of an instruction set. A vector has [`LANES`](Self::LANES) lanes of 32 bits. Bit `i` of
+/// a mask belongs to lane `i`.
+///
+/// All slices have one entry for each lane. Functions that keep lanes write them from the start of
+/// the slice on, in order, and write any values behind them. Only machines with the instruction set
+/// may call the functions.
+pub(crate) trait Vectors {
+    const LANES: usize;
+    type Lanes: Copy;
+
+    /// Returns the mask of the numbers for which `number - start` is at most `span`, without sign.
+    fn inside_u32(numbers: &[u32], start: u32, span: u32) -> u32;
+    /// As [`Self::inside_u32`], for numbers of 64 bits.
+    fn inside_u64(numbers: &[u64], start: u64, span: u64) -> u32;
+
+    /// Returns `first` and the numbers that follow it.
+    fn positions(first: u32) -> Self::Lanes;
+    /// Returns the low halves of numbers.
+    fn narrow(numbers: &[u64]) -> Self::Lanes;
+    /// Returns values of 1, 2 or 4 bytes, each in the low bytes of its lane.
+    fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes;
+    /// Moves the lanes of the mask to the first lanes.
+    fn compress(lanes: Self::Lanes, mask: u32) -> Self::Lanes;
+    /// Stores the low `W` bytes of each lane.
+    fn store<const W: usize>(lanes: Self::Lanes, to: &mut [[u8; W]]);
+    /// Keeps the values of 8 bytes whose lanes are in the mask.
+    fn keep_wide(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]);
+    /// Returns the number of lanes of a mask.
+    fn count(mask: u32) -> usize;
+}
+
+/// Keeps the values of `W` bytes whose lanes are in the mask.
+#[inline(always)]
+fn keep_lanes<V: Vectors, const W: usize>(values: &[[u8; W]], mask: u32, to: &mut [[u8; W]]) {
+    if W == 8 {
+        let (values, _) = values.as_flattened().as_chunks();
+        let (to, _) = to.as_flattened_mut().as_chunks_mut();
+        V::keep_wide(values, mask, to);
+    } else {
+        V::store(V::compress(V::load(values), mask), to);
+    }
+}
+
+/// A range of numbers: a number is inside if `number - start` is at most `span`, without sign.
+#[derive(Clone, Copy)]
+pub(crate) struct Inside<N> {
+    start: N,
+    span: N,
+}
+
+/// An integer type of destination numbers that are kept as `K`.
+pub(crate) trait Filtered<K: Copy = Self>: Copy {
+    /// Returns the numbers of `range` that both types have. `None`: there is no such number.
+    fn inside(range: &Range<u64>) -> Option<Inside<Self>>;
+    fn is_inside(self, inside: Inside<Self>) -> bool;
+    /// Returns a number that is inside as `K`. Returns any value for other numbers.
+    fn kept(self) -> K;
+    /// Returns the mask of the numbers that are inside. Keeps these numbers.
+    fn keep_inside<V: Vectors>(numbers: &[Self], inside: Inside<Self>, to: &mut [K]) -> u32;
+}
+
+macro_rules! impl_filtered {
+    ($($type:ty => $kept:ty, $inside:ident, $keep:ident;)*) => {$(
+        impl Filtered<$kept> for $type {
+            fn inside(range: &Range<u64>) -> Option<Inside<Self>> {
+                let start = <$kept>::try_from(range.start).ok()?;
+                let last = range.end.checked_sub(1)?;
+                let last = <$kept>::try_from(last).unwrap_or(<$kept>::MAX);
+                let span = last.checked_sub(start)?;
+                Some(Inside { start: start.into(), span: span.into() })
+            }
+
+            #[inline(always)]
+            fn is_inside(self, Inside { start, span }: Inside<Self>) -> bool {
+                self.wrapping_sub(start) <= span
+            }
+
+            #[allow(clippy::cast_possible_truncation, reason = "`inside` has checked the range")]
+            #[inline(always)]
+            fn kept(self) -> $kept {
+                self as $kept
+            }
+
+            #[inline(always)]
+            fn keep_inside<V: Vectors>(
+                numbers: &[Self],
+                inside: Inside<Self>,
+                to: &mut [$kept],
+            ) -> u32 {
+                let mask = V::$inside(numbers, inside.start, inside.span);
+                $keep::<V>(numbers, mask, to);
+                mask
+            }
+        }
+    )*};
+}
+
+impl_filtered! {
+    u32 => u32, inside_u32, keep_u32;
+    u64 => u64, inside_u64, keep_u64;
+    u64 => u32, inside_u64, keep_narrow;
+}
+
+#[inline(always)]
+fn keep_u32<V: Vectors>(numbers: &[u32], mask: u32, to: &mut [u32]) {
+    let to = bytemuck::cast_slice_mut::<_, [u8; 4]>(to);
+    keep_lanes::<V, 4>(bytemuck::cast_slice(numbers), mask, to);
+}
+
+#[inline(always)]
+fn keep_u64<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u64]) {
+    let to = bytemuck::cast_slice_mut::<_, [u8; 8]>(to);
+    keep_lanes::<V, 8>(bytemuck::cast_slice(numbers), mask, to);
+}
+
+#[inline(always)]
+fn keep_narrow<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u32]) {
+    let lanes = V::compress(V::narrow(numbers), mask);
+    V::store::<4>(lanes, bytemuck::cast_slice_mut(to));
+}
+
+/// What is kept with each number.
+pub(crate) trait Beside {
+    /// Checks whether there are `tuples` entries to read, and room for `tuples` entries.
+    fn has_room(&self, tuples: usize) -> bool;
+    /// Keeps the entry `from` as entry `to`.
+    fn keep_one(&mut self, from: usize, to: usize);
+    /// Keeps the entries of the mask from `from` on, as entries from `to` on.
+    fn keep<V: Vectors>(&mut self, from: usize, mask: u32, to: usize);
+}
+
+/// Keeps only numbers.
+pub(crate) struct Nothing;
+
+impl Beside for Nothing {
+    fn has_room(&self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn keep_one(&mut self, _: usize, _: usize) {}
+
+    #[inline(always)]
+    fn keep<V: Vectors>(&mut self, _: usize, _: u32, _: usize) {}
+}
+
+/// Keeps positions in the list. The first number has the position `first`.
+pub(crate) struct Positions<'a> {
+    pub(crate) first: u32,
+    pub(crate) kept: &'a mut [u32],
+}
+
+impl Positions<'_> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the caller's positions have 32 bits"
+    )]
+    #[inline(always)]
+    fn at(&self, from: usize) -> u32 {
+        self.first.wrapping_add(from as u32)
+    }
+}
+
+impl Beside for Positions<'_> {
+    fn has_room(&self, tuples: usize) -> bool {
+        self.kept.len() >= tuples
+    }
+
+    #[inline(always)]
+    fn keep_one(&mut self, from: usize, to: usize) {
+        self.kept[to] = self.at(from);
+    }
+
+    #[inline(always)]
+    fn keep<V: Vectors>(&mut self, from: usize, mask: u32, to: usize) {
+        let positions = V::compress(V::positions(self.at(from)), mask);
+        let kept = &mut self.kept[to..to + V::LANES];
+        V::store::<4>(positions, bytemuck::cast_slice_mut(kept));
+    }
+}
+
+/// Keeps values of `W` bytes: 1, 2, 4 or 8.
+pub(crate) struct Values<'a, const W: usize> {
+    pub(crate) values: &'a [[u8; W]],
+    pub(crate) kept: &'a mut [[u8; W]],
+}
+
+impl<const W: usize> Beside for Values<'_, W> {
+    fn has_room(&self, tuples: usize) -> bool {
+        const {
+            assert!(
+                matches!(W, 1 | 2 | 4 | 8),
+                "vectors have no lanes of this size"
+            )
+        };
+        self.values.len() >= tuples && self.kept.len() >= tuples
+    }
+
+    #[inline(always)]
+    fn keep_one(&mut self, from: usize, to: usize) {
+        self.kept[to] = self.values[from];
+    }
+
+    #[inline(always)]
+    fn keep<V: Vectors>(&mut self, from: usize, mask: u32, to: usize) {
+        let values = &self.values[from..from + V::LANES];
+        keep_lanes::<V, W>(values, mask, &mut self.kept[to..to + V::LANES]);
+    }
+}
+
+/// Checks whether filters of `set` are fast enough that each of several workers can filter a whole
+/// list. Only AVX-512 was measured.
+pub(crate) fn is_fast(set: InstructionSet) -> bool {
+    set.min(InstructionSet::best()) >= InstructionSet::Avx512
+}
+
+/// Keeps the numbers that are in `range`, in order, from the start of `kept` on. Keeps the entries
+/// of these numbers in `beside` too. Returns how many were kept, and writes any values behind them.
+///
+/// A step writes a whole vector at the end of the kept numbers. At most as many numbers were kept
+/// as were read, so the vector ends at most where the list of read numbers ends. `kept` therefore
+/// needs no more room than one entry for each number.
+///
+/// # Panics
+///
+/// Panics if `kept` or `beside` has less room than one entry for each number.
+#[inline(never)]
+pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Beside>(
+    set: InstructionSet,
+    numbers: &[N],
+    range: &Range<u64>,
+    kept: &mut [K],
+    beside: B,
+) -> usize {
+    assert!(
+        kept.len() >= numbers.len() && beside.has_room(numbers.len()),
+        "one entry for each number"
+    );
+    let Some(inside) = N::inside(range) else {
+        return 0;
+    };
+    match set.min(InstructionSet::best()) {
+        // SAFETY: the set is at most `best`, so the machine has it.
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512 => unsafe {
+            with_avx512(
+                #[inline(always)]
+                || by_vectors::<avx512::Sixteen, N, K, B>(numbers, inside, kept, beside),
+            )
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx2 => unsafe {
+            with_avx2(
+                #[inline(always)]
+                || by_vectors::<avx2::Eight, N, K, B>(numbers, inside, kept, beside),
+            )
+        },
+        _ => one_by_one(numbers, inside, kept, beside, (0, 0)),
+    }
+}
+
+/// [`filter`] with vectors.
+#[inline(always)]
+fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Beside>(
+    numbers: &[N],
+    inside: Inside<N>,
+    kept: &mut [K],
+    mut beside: B,
+) -> usize {
+    let (mut from, mut to) = (0, 0);
+    for block in numbers.chunks_exact(V::LANES) {
+        let mask = N::keep_inside::<V>(block, inside, &mut kept[to..to + V::LANES]);
+        beside.keep::<V>(from, mask, to);
+        from += V::LANES;
+        to += V::count(mask);
+    }
+    one_by_one(numbers, inside, kept, beside, (from, to))
+}
+
+/// [`filter`] of the numbers from `from` on, if `to` numbers were kept before. A branch on each
+/// number would be mispredicted, because about half of the numbers may be kept, at random.
+#[inline(always)]
+fn one_by_one<N: Filtered<K>, K: Copy, B: Beside>(
+    numbers: &[N],
+    inside: Inside<N>,
+    kept: &mut [K],
+    mut beside: B,
+    (first, mut to): (usize, usize),
+) -> usize {
+    for (from, &number) in numbers.iter().enumerate().skip(first) {
+        kept[to] = number.kept();
+        beside.keep_one(from, to);
+        to += usize::from(number.is_inside(inside));
+    }
+    to
+}

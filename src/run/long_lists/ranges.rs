@@ -1,0 +1,341 @@
+//! Applies a long list on several workers, each of which has a range of the elements of one copy.
+//!
+//! Every worker reads and checks all indices, in blocks, and keeps the tuples of its range. Each
+//! element gets its updates in order, from one worker, so the bits are those of one worker for
+//! every reduction. Workers share no number that they have checked: foreign indices may change
+//! between the reads of two workers.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::{CHECKED_TUPLES, LongList, MERGED_BYTES};
+use crate::error::ScatterError;
+use crate::exec::one_value::OneValue;
+use crate::exec::part;
+use crate::exec::scratch::Scratch;
+use crate::exec::tasks::Workers;
+use crate::kernel::filter::{Filtered, Nothing, Values, filter, is_fast};
+use crate::kernel::{Spread, prefetch_bytes};
+use crate::plan::Block;
+
+/// Maximum number of ranges. Every worker checks all tuples, so more ranges save little time.
+const MAX_RANGES: usize = 16;
+
+/// Number of indices that are read to find ranges with equal numbers of tuples.
+const SAMPLED: usize = 256;
+
+/// Maximum number of sampled tuples in one range. Two workers gain if each has half of the tuples. A
+/// sixteenth of the sample is allowed for the error of the estimate, and for ranges of whole lines.
+const MAX_SHARE: usize = SAMPLED / 2 + SAMPLED / 16;
+
+/// Ranges begin at multiples of this number of bytes, so that two workers write no common cache
+/// line, and no pair of lines that the processor prefetches together.
+const LINES_BYTES: usize = 128;
+
+/// The ends of the ranges, in elements. Range `i` begins where range `i - 1` ends.
+pub(super) struct Ranges {
+    ends: [usize; MAX_RANGES],
+    parts: usize,
+}
+
+impl Ranges {
+    fn of(&self, index: usize) -> Range<usize> {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[index]
+    }
+}
+
+/// The address of the elements that all workers write, each its own range.
+#[derive(Clone, Copy)]
+struct Shared(*mut u8);
+
+// SAFETY: an address alone gives no access. Workers write different ranges.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn at(&self, bytes: usize) -> *mut u8 {
+        self.0.wrapping_add(bytes)
+    }
+}
+
+/// Buffers for the tuples of a block that a worker keeps: numbers, and values of at most 8 bytes.
+struct Kept {
+    numbers: [u32; CHECKED_TUPLES],
+    values: [u64; CHECKED_TUPLES],
+}
+
+impl LongList<'_> {
+    /// Returns ranges of the elements for the workers. `None` if one worker is as fast: if there is
+    /// little work, or if one range would have most of the tuples.
+    pub(super) fn ranges(&self, workers: &Workers<'_>) -> Option<Ranges> {
+        let (tuples, bytes) = (self.flat.tuples as u64, self.bytes as u64);
+        let is_long = tuples >= self.variants.ranged_tuples && bytes >= self.variants.ranged_bytes;
+        let has_values = self.is_one_value || matches!(self.operation.kernels.size, 1 | 2 | 4 | 8);
+        let is_narrow = u32::try_from(self.flat.elements).is_ok();
+        let has_filter = has_values && is_narrow && is_fast(self.set);
+        if !(is_long && has_filter) || self.flat.tuples < SAMPLED {
+            return None;
+        }
+        let parts = workers.parts().min(MAX_RANGES);
+        let mut sample = self.sample().filter(|_| parts > 1)?;
+        sample.sort_unstable();
+        let ranges = self.cut(&sample, parts);
+        let tuples_before = |end: usize| sample.partition_point(|&number| number < end);
+        let largest = (0..parts)
+            .map(|index| ranges.of(index))
+            .map(|range| tuples_before(range.end) - tuples_before(range.start))
+            .max()?;
+        (largest <= MAX_SHARE).then_some(ranges)
+    }
+
+    /// Returns the numbers of some tuples. `None` if one of their indices is invalid.
+    fn sample(&self) -> Option<[usize; SAMPLED]> {
+        let mut numbers = [0; SAMPLED];
+        for (at, number) in numbers.iter_mut().enumerate() {
+            let tuple = part(self.flat.tuples, SAMPLED, at).start;
+            let block = self
+                .tuples
+                .resolve_block(self.set, tuple, &mut [0])
+                .ok()?
+                .first()?;
+            *number = usize::try_from(block).ok()?;
+        }
+        Some(numbers)
+    }
+
+    /// Cuts the elements where the sorted sample has equal parts.
+    fn cut(&self, sample: &[usize; SAMPLED], parts: usize) -> Ranges {
+        let size = self.operation.kernels.size;
+        // The copy begins with a line. New memory may begin anywhere.
+        let first = match self.is_disposable {
+            true => self.buffers.output.addr() % LINES_BYTES,
+            false => 0,
+        };
+        let mut ends = [self.flat.elements; MAX_RANGES];
+        for (index, end) in ends[..parts - 1].iter_mut().enumerate() {
+            let number = sample[part(SAMPLED, parts, index + 1).start];
+            let bytes = (first + number * size).next_multiple_of(LINES_BYTES) - first;
+            *end = (bytes / size).min(self.flat.elements);
+        }
+        Ranges { ends, parts }
+    }
+
+    /// Checks and applies the tuples, in new memory or in one copy that is then written to the
+    /// output. Returns `false` if there is no memory for the copy.
+    ///
+    /// # Safety
+    ///
+    /// As for [`LongList::run`].
+    #[inline(never)]
+    pub(super) unsafe fn run_in_ranges(
+        &self,
+        ranges: &Ranges,
+        workers: &Workers<'_>,
+    ) -> Result<bool, ScatterError> {
+        let output = Shared(self.buffers.output.cast());
+        if self.is_disposable {
+            // SAFETY: the caller guarantees the output, which holds the data.
+            return unsafe { self.apply_ranges(output, None, ranges, workers) }.map(|()| true);
+        }
+        let words = (self.bytes + LINES_BYTES).div_ceil(size_of::<u64>());
+        let Ok(mut memory) = <u64 as Scratch>::take(words) else {
+            return Ok(false);
+        };
+        let first: *mut u8 = memory.as_mut_ptr().cast();
+        let copy = Shared(first.wrapping_add(first.align_offset(LINES_BYTES)));
+        let data = self.buffers.data.unwrap_or(output.0);
+        // SAFETY: the copy has the elements of the output behind its alignment. The caller
+        // guarantees the data.
+        let result = unsafe { self.apply_ranges(copy, Some(data), ranges, workers) };
+        let result = result.and_then(|()| {
+            let tasks = match self.bytes {
+                MERGED_BYTES.. => ranges.parts,
+                _ => 1,
+            };
+            workers.run(tasks, &|index| {
+                let bytes = part(self.bytes, tasks, index);
+                let (from, to) = (copy.at(bytes.start), output.at(bytes.start));
+                // SAFETY: the copy and the output have these bytes, and tasks have different ranges
+                // of them.
+                unsafe { from.copy_to_nonoverlapping(to, bytes.len()) };
+            })
+        });
+        Scratch::put_back(memory);
+        result.map(|()| true)
+    }
+
+    /// Applies the tuples of each range to `copy`, by one task. The task first copies the range of
+    /// `data`. Returns the error of the first invalid index. Each task stops at this index.
+    ///
+    /// # Safety
+    ///
+    /// As for [`LongList::run`], with `copy` in place of the output. `copy` is initialised, or there
+    /// is `data` with the elements of the copy.
+    unsafe fn apply_ranges(
+        &self,
+        copy: Shared,
+        data: Option<*const u8>,
+        ranges: &Ranges,
+        workers: &Workers<'_>,
+    ) -> Result<(), ScatterError> {
+        let size = self.operation.kernels.size;
+        let data = data.map(|data| Shared(data.cast_mut()));
+        let error = Mutex::new(None);
+        workers.run(ranges.parts, &|index| {
+            let range = ranges.of(index);
+            let bytes = range.start * size..range.end * size;
+            if let Some(data) = data {
+                // SAFETY: both have these bytes, and only this task writes them.
+                unsafe {
+                    let data = data.at(bytes.start).cast_const();
+                    data.copy_to_nonoverlapping(copy.at(bytes.start), bytes.len());
+                }
+            }
+            let range = range.start as u64..range.end as u64;
+            // SAFETY: the elements of the range are initialised now, and only this task uses them.
+            // The caller guarantees the updates.
+            if let Err(found) = unsafe { self.apply_range(copy.at(0), &range) } {
+                // Indices that nothing changes give all tasks the same error.
+                *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            }
+        })?;
+        let error = error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Applies the tuples of a range of elements, up to the first invalid index of the whole list.
+    ///
+    /// # Safety
+    ///
+    /// As for [`LongList::run`], with an initialised `copy` in place of the output. Only this call
+    /// uses the elements of the range.
+    unsafe fn apply_range(&self, copy: *mut u8, range: &Range<u64>) -> Result<(), ScatterError> {
+        // SAFETY: the caller guarantees what the functions require.
+        unsafe {
+            match (self.is_one_value, self.operation.kernels.size) {
+                (true, _) => self.apply_range_of_one_value(copy, range),
+                (_, 1) => self.apply_range_of_values::<1>(copy, range),
+                (_, 2) => self.apply_range_of_values::<2>(copy, range),
+                (_, 4) => self.apply_range_of_values::<4>(copy, range),
+                _ => self.apply_range_of_values::<8>(copy, range),
+            }
+        }
+    }
+
+    /// [`Self::apply_range`] for updates of `W` bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_range`]. Updates have `W` bytes.
+    #[inline(never)]
+    unsafe fn apply_range_of_values<const W: usize>(
+        &self,
+        copy: *mut u8,
+        range: &Range<u64>,
+    ) -> Result<(), ScatterError> {
+        debug_assert_eq!(W, self.operation.kernels.size, "bytes of an update");
+        let mut kept = Kept::new();
+        let updates = self.buffers.source.cast::<[u8; W]>();
+        self.each_block(0..self.flat.tuples, |first, block| {
+            let updates = updates.wrapping_add(first);
+            if self.variants.index_prefetch != 0 {
+                let next = first + CHECKED_TUPLES;
+                self.tuples.prefetch(next..next + CHECKED_TUPLES);
+                prefetch_bytes(
+                    updates.wrapping_add(CHECKED_TUPLES).cast(),
+                    CHECKED_TUPLES * W,
+                );
+            }
+            // SAFETY: there is one update for each tuple. `resolve_block` returns numbers of
+            // elements of the copy, and the filter keeps those of the range.
+            unsafe {
+                match block {
+                    Block::Narrow(numbers) => {
+                        kept.apply_values(self, copy, (numbers, updates), range);
+                    }
+                    Block::Wide(numbers) => {
+                        kept.apply_values(self, copy, (numbers, updates), range);
+                    }
+                }
+            }
+        })
+    }
+
+    /// [`Self::apply_range`] for updates that are one value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_range`]. There is an update.
+    #[inline(never)]
+    unsafe fn apply_range_of_one_value(
+        &self,
+        copy: *mut u8,
+        range: &Range<u64>,
+    ) -> Result<(), ScatterError> {
+        let mut kept = Kept::new();
+        let (updates, size) = (self.buffers.source, self.operation.kernels.size);
+        // SAFETY: the caller guarantees an update. Elements with a kernel for single elements are
+        // plain bytes.
+        let one = unsafe { OneValue::new(updates, size, CHECKED_TUPLES) };
+        self.each_block(0..self.flat.tuples, |_, block| {
+            let spread = Spread::NEIGHBOURS;
+            // SAFETY: as in `apply_range_of_values`.
+            unsafe {
+                let numbers = match block {
+                    Block::Narrow(numbers) => kept.numbers(self, numbers, range),
+                    Block::Wide(numbers) => kept.numbers(self, numbers, range),
+                };
+                one.apply(self.kernel.u32, copy, numbers, spread);
+            }
+        })
+    }
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self {
+            numbers: [0; CHECKED_TUPLES],
+            values: [0; CHECKED_TUPLES],
+        }
+    }
+
+    /// Returns the numbers that are in `range`.
+    #[inline(always)]
+    fn numbers<N: Filtered<u32>>(
+        &mut self,
+        list: &LongList<'_>,
+        numbers: &[N],
+        range: &Range<u64>,
+    ) -> &[u32] {
+        let len = filter(list.set, numbers, range, &mut self.numbers, Nothing);
+        &self.numbers[..len]
+    }
+
+    /// Applies the updates whose numbers are in `range`.
+    ///
+    /// # Safety
+    ///
+    /// There is one update for each number. The caller guarantees what `ElementsFn` requires, for
+    /// the numbers of the range and elements of `W` bytes.
+    #[inline(always)]
+    unsafe fn apply_values<N: Filtered<u32>, const W: usize>(
+        &mut self,
+        list: &LongList<'_>,
+        copy: *mut u8,
+        (numbers, updates): (&[N], *const [u8; W]),
+        range: &Range<u64>,
+    ) {
+        // SAFETY: the caller guarantees the updates.
+        let values = unsafe { std::slice::from_raw_parts(updates, numbers.len()) };
+        let (kept_values, _) = bytemuck::cast_slice_mut::<_, u8>(&mut self.values).as_chunks_mut();
+        let beside = Values {
+            values,
+            kept: kept_values,
+        };
+        let len = filter(list.set, numbers, range, &mut self.numbers, beside);
+        let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
+        // SAFETY: the filter has stored one value for each number that it kept. The buffer is
+        // aligned for elements of at most 8 bytes. The caller guarantees the rest.
+        unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
+    }
+}

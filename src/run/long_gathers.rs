@@ -164,7 +164,9 @@ impl<'a> LongGather<'a> {
             is_near: self.is_near,
         };
         let (kernel, numbers) = match block {
-            Block::Narrow(numbers) => (self.kernel.u32, numbers.as_ptr().cast()),
+            Block::Narrow(numbers) | Block::Skipping(numbers) => {
+                (self.kernel.u32, numbers.as_ptr().cast())
+            }
             Block::Wide(numbers) => (self.kernel.u64, numbers.as_ptr().cast()),
         };
         // SAFETY: `numbers` has `count` elements. The kernel reads only elements below the number

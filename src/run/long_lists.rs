@@ -25,6 +25,7 @@ use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::machine::Variants;
 use crate::plan::{Block, Flat, Tuples};
+use crate::reduction::Bounds;
 
 /// Tuples of a block that is checked and then applied.
 const CHECKED_TUPLES: usize = 512;
@@ -63,8 +64,7 @@ pub(super) struct LongList<'a> {
     tuples: Tuples<'a>,
     /// Whether all updates are one value.
     is_one_value: bool,
-    /// Whether the output is new memory that holds the data. Such an output may be written before
-    /// all indices are checked.
+    /// Whether the output may be written before all indices are checked.
     is_disposable: bool,
     /// Instruction set of the functions that check indices.
     set: InstructionSet,
@@ -72,6 +72,12 @@ pub(super) struct LongList<'a> {
     prefetches: bool,
     /// Variants of the machine.
     variants: Variants,
+}
+
+/// Whether a call may write its output before all indices are checked. The output is new memory,
+/// which may hold any values after an error, or no index is an error. The output must hold the data.
+pub(super) fn may_write_unchecked(is_new: bool, copies_data: bool, bounds: Bounds) -> bool {
+    (is_new || bounds != Bounds::Error) && !copies_data
 }
 
 impl<'a> LongList<'a> {
@@ -91,7 +97,11 @@ impl<'a> LongList<'a> {
             buffers: operands.buffers(),
             tuples: Tuples::of_slices(call.extents, call.indices, call.planning.rules),
             is_one_value: flat.step == 0,
-            is_disposable: operands.output.is_new() && operands.copied.is_none(),
+            is_disposable: may_write_unchecked(
+                operands.output.is_new(),
+                operands.copied.is_some(),
+                call.planning.rules.bounds,
+            ),
             set: execution.instructions(),
             prefetches: machine.variants.index_prefetch != 0 && is_far,
             variants: machine.variants,
@@ -117,7 +127,6 @@ impl<'a> LongList<'a> {
             }
             match self.ranges(workers) {
                 Some(ranges) => self.run_in_ranges(&ranges, workers),
-                // New memory may hold any values after an error.
                 None if self.is_disposable => {
                     let output = self.buffers.output.cast();
                     self.apply_to(output, 0..self.flat.tuples).map(|()| true)
@@ -256,6 +265,7 @@ impl<'a> LongList<'a> {
                 match block {
                     Block::Narrow(numbers) => (self.kernel.u32)(copy, next, numbers, spread),
                     Block::Wide(numbers) => (self.kernel.u64)(copy, next, numbers, spread),
+                    Block::Skipping(numbers) => self.apply_others(copy, first, numbers),
                 }
             }
         })
@@ -285,6 +295,9 @@ impl<'a> LongList<'a> {
                 match block {
                     Block::Narrow(numbers) => one.apply(self.kernel.u32, copy, numbers, spread),
                     Block::Wide(numbers) => one.apply(self.kernel.u64, copy, numbers, spread),
+                    Block::Skipping(numbers) => {
+                        self.apply_one_value_to_others(&one, copy, numbers);
+                    }
                 }
             }
         })

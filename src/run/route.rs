@@ -12,7 +12,7 @@
 //! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, and the call touches less than 512 KiB. If data is copied first, both the data and the output are contiguous. If the operation needs groups, there are at most 64 tuples. A kept plan does not overwrite most of the windows that it moves. | Setting up loops and choosing a schedule would cost more than the call. |
 //! | [`Nothing`](Route::Nothing) | The tensor that is written has no element. | Indices are still checked. |
 //! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
-//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors, and an index out of bounds is an error. The output fits a cache. This is the second-level cache if there are at least four tuples for each element. It is a quarter of the last-level cache if the output is new memory that holds the data. | Each index is checked just before its update is applied. A plan would write and read a number for each index, which costs more than the updates. |
+//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors. The output fits a cache. This is the second-level cache if there are at least four tuples for each element. It is a quarter of the last-level cache if the output holds the data, and is new memory or no index is an error. If tuples may be skipped, elements have at most 8 bytes. | Each index is checked just before its update is applied. A plan would write and read a number for each index, which costs more than the updates. |
 //! | [`Stream`](Route::Stream), gathers | Indices list single elements of contiguous tensors, and an index out of bounds is an error. The output is new memory, which may hold any values after an error. | As for scatters. |
 //! | [`Small`](Route::Small) | The conditions of the first row, with more than 512 tuples. | A plan numbers the tuples. Otherwise as in the first row. |
 //! | [`Planned`](Route::Planned) | All other calls. | A plan checks all indices before the first write, and its numbers can be divided among workers. |
@@ -26,6 +26,7 @@
 
 use std::fmt;
 
+use super::long_lists::may_write_unchecked;
 use super::plan_builder::Planning;
 use crate::exec::small_transfer::can_run;
 use crate::exec::{Direction, Selection, Sizes, is_mostly_overwritten};
@@ -273,7 +274,6 @@ impl Facts<'_> {
         };
         let are_elements = (flat.outer, flat.run) == (1, 1)
             && extents.form.coordinates == Form::ALL_EXPLICIT
-            && planning.rules.bounds == Bounds::Error
             && planning.duplicates == Duplicates::Allow;
         let are_contiguous = self.numbered.is_contiguous()
             && layout.is_contiguous()
@@ -287,11 +287,13 @@ impl Facts<'_> {
                     (self.listed.is_contiguous() || flat.step == 0)
                         && kernels.apply_elements.is_some()
                         && !self.operation.needs_groups
-                        && self.fits_caches(flat)
+                        && self.can_skip(planning.rules.bounds)
+                        && self.fits_caches(flat, planning.rules.bounds)
                 }
                 // The kernel has offsets of 32 bits.
                 Direction::Gather => {
                     self.listed.is_contiguous()
+                        && planning.rules.bounds == Bounds::Error
                         && kernels.gather_checked.is_some()
                         && self.is_new
                         && flat.elements <= u32::MAX as usize
@@ -299,9 +301,14 @@ impl Facts<'_> {
             }
     }
 
+    /// Checks whether values of skipped tuples can be dropped, if tuples may be skipped.
+    fn can_skip(&self, bounds: Bounds) -> bool {
+        bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
+    }
+
     /// Checks whether the output of a scatter fits the cache that the module's table names.
-    fn fits_caches(&self, flat: &Flat) -> bool {
-        let is_in_place = self.is_new && self.copied.is_none();
+    fn fits_caches(&self, flat: &Flat, bounds: Bounds) -> bool {
+        let is_in_place = may_write_unchecked(self.is_new, self.copied.is_some(), bounds);
         if !is_in_place && flat.tuples / TUPLES_OF_ELEMENT < flat.elements {
             return false;
         }

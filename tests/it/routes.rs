@@ -122,7 +122,19 @@ fn scatters_change_routes_at_these_sizes() {
         ("a full cache", sums, [16384, 1], 65536, true, Stream),
         ("more than a cache", sums, [16385, 1], 65540, true, Planned),
         ("out of place", sums, [16384, 1], 65536, false, Stream),
-        ("skipped tuples", skips, [16384, 1], 65536, true, Planned),
+        // No index is an error, so the output is written directly. It fits a quarter of the
+        // last-level cache.
+        ("skipped tuples", skips, [16384, 1], 65536, true, Stream),
+        ("many elements", skips, [65_536, 1], 600, true, Stream),
+        ("too many elements", skips, [65_537, 1], 600, true, Small),
+        (
+            "skipped out of place",
+            skips,
+            [16385, 1],
+            65540,
+            false,
+            Planned,
+        ),
     ];
     for (name, scatter, shape, tuples, in_place, expected) in cases {
         assert_eq!(

@@ -14,6 +14,8 @@ use super::tuples::Tuples;
 use crate::error::ScatterError;
 use crate::kernel::{InstructionSet, prefetch_bytes};
 use crate::operand::indices::for_index_type;
+#[cfg(doc)]
+use crate::plan::number::Number;
 
 /// Slice numbers of a block of tuples.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub(crate) enum Block<'a> {
     Narrow(&'a [u32]),
     /// Unchanged indices of 64 bits.
     Wide(&'a [u64]),
+    /// Numbers of 32 bits, with at least one skipped tuple ([`Number::SKIPPED`]).
+    Skipping(&'a [u32]),
 }
 
 impl Block<'_> {
@@ -29,7 +33,9 @@ impl Block<'_> {
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         match self {
-            Self::Narrow(numbers) => numbers.first().copied().map(u64::from),
+            Self::Narrow(numbers) | Self::Skipping(numbers) => {
+                numbers.first().copied().map(u64::from)
+            }
             Self::Wide(numbers) => numbers.first().copied(),
         }
     }
@@ -38,7 +44,9 @@ impl Block<'_> {
     #[inline(always)]
     pub(crate) fn span(&self) -> u64 {
         match *self {
-            Block::Narrow([first, .., last]) => u64::from(first.abs_diff(*last)),
+            Block::Narrow([first, .., last]) | Block::Skipping([first, .., last]) => {
+                u64::from(first.abs_diff(*last))
+            }
             Block::Wide([first, .., last]) => first.abs_diff(*last),
             _ => 0,
         }
@@ -112,8 +120,10 @@ impl Tuples<'_> {
             });
         }
         let numbers = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
-        self.number_contiguous::<I>(first, numbers)?;
-        Ok(Block::Narrow(numbers))
+        Ok(match self.number_contiguous::<I>(first, numbers)? {
+            0 => Block::Narrow(numbers),
+            _ => Block::Skipping(numbers),
+        })
     }
 
     /// Whether each tuple has one index and all indices are slice numbers that a [`Block`] can

@@ -179,6 +179,13 @@ impl List<'_> {
         let mut buffer = vec![1_u64; extents.tuples];
         match tuples.resolve_block(set, 0, &mut buffer) {
             Ok(Block::Narrow(block)) => assert_eq!(block, again, "{case}, a block"),
+            Ok(Block::Skipping(block)) => {
+                assert_eq!(block, again, "{case}, a block");
+                assert!(
+                    block.contains(&u32::SKIPPED),
+                    "{case}: no tuple was skipped"
+                );
+            }
             Ok(Block::Wide(_)) => panic!("{case}: indices have 32 bits"),
             Err(error) => assert_eq!(Err(error), expected.clone().map(|_| ()), "{case}"),
         }

@@ -366,7 +366,11 @@ impl<'a> Tuples<'a> {
             if !unsafe { self.number_block(cursor, copy, block) } {
                 // SAFETY: the conditions hold as for `number_block` above. `apply_bounds_to_row`
                 // reads copies of the coordinates only.
-                skipped += unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?;
+                skipped += match unsafe { self.bound_block(cursor, copy, block) } {
+                    Some(skipped) => skipped,
+                    // SAFETY: as for `bound_block`.
+                    None => unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?,
+                };
             }
             if let Some(piece) = &mut piece {
                 piece.extend(block);
@@ -407,6 +411,42 @@ impl<'a> Tuples<'a> {
             inside &= axis.add(run.iter().copied(), numbers, N::get);
         }
         inside
+    }
+
+    /// Computes the destination numbers of the tuples from the cursor on, if one coordinate of each
+    /// tuple is read, and applies the bounds rule without a branch. Skipped tuples get
+    /// [`Number::SKIPPED`]. Returns the number of skipped tuples. Returns `None`, with any values in
+    /// `numbers`, if several coordinates are read or if a coordinate is an error.
+    ///
+    /// # Safety
+    ///
+    /// The caller guarantees what [`Self::number_block`] requires.
+    #[inline(always)]
+    unsafe fn bound_block<I: Coordinate, N: Number>(
+        &self,
+        cursor: Cursor,
+        copy: &mut [I],
+        numbers: &mut [N],
+    ) -> Option<usize> {
+        let Spacing { row, axes, .. } = cursor.spacing;
+        let rules = self.rules;
+        if axes.len != 1 || row.dst != 0 || rules.bounds == Bounds::Error {
+            return None;
+        }
+        // SAFETY: the caller guarantees the conditions of `read`.
+        let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
+        let axis = self.axis(axes.first);
+        let mut skipped = 0_u32;
+        for (number, &index) in numbers.iter_mut().zip(run) {
+            let position = rules.position(index, axis.size);
+            let is_inside = position < axis.size as u64;
+            let sum = position.wrapping_mul(axis.multiplier);
+            let inside = N::new(cursor.number.wrapping_add(sum));
+            *number = if is_inside { inside } else { N::SKIPPED };
+            skipped += u32::from(!is_inside);
+        }
+        // Only coordinates on an empty axis cannot be clamped.
+        (rules.bounds == Bounds::Skip || skipped == 0).then_some(skipped as usize)
     }
 
     /// Returns one coordinate of each of the `len` tuples from the cursor on. Copies the

@@ -222,6 +222,66 @@ impl LongList<'_> {
         }
     }
 
+    /// Applies a block of tuples from number `first` on. Some of `numbers` are of skipped tuples.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`], with an initialised `copy` in place of the output. The other numbers
+    /// are numbers of elements. Updates have at most 8 bytes.
+    #[inline(never)]
+    pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
+        let (mut kept, range) = (Kept::new(), 0..self.flat.elements as u64);
+        let source = self.buffers.source;
+        // SAFETY: there is one update for each tuple. The filter keeps the numbers of elements. The
+        // caller guarantees the rest.
+        unsafe {
+            match self.operation.kernels.size {
+                1 => kept.apply_values::<_, 1>(
+                    self,
+                    copy,
+                    (numbers, source.cast::<[u8; 1]>().add(first)),
+                    &range,
+                ),
+                2 => kept.apply_values::<_, 2>(
+                    self,
+                    copy,
+                    (numbers, source.cast::<[u8; 2]>().add(first)),
+                    &range,
+                ),
+                4 => kept.apply_values::<_, 4>(
+                    self,
+                    copy,
+                    (numbers, source.cast::<[u8; 4]>().add(first)),
+                    &range,
+                ),
+                _ => kept.apply_values::<_, 8>(
+                    self,
+                    copy,
+                    (numbers, source.cast::<[u8; 8]>().add(first)),
+                    &range,
+                ),
+            }
+        }
+    }
+
+    /// Applies one value to a block of tuples. Some of `numbers` are of skipped tuples.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_others`].
+    #[inline(never)]
+    pub(super) unsafe fn apply_one_value_to_others(
+        &self,
+        one: &OneValue,
+        copy: *mut u8,
+        numbers: &[u32],
+    ) {
+        let (mut kept, range) = (Kept::new(), 0..self.flat.elements as u64);
+        let numbers = kept.numbers(self, numbers, &range);
+        // SAFETY: the filter keeps the numbers of elements. The caller guarantees the rest.
+        unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
+    }
+
     /// [`Self::apply_range`] for updates of `W` bytes.
     ///
     /// # Safety
@@ -250,7 +310,7 @@ impl LongList<'_> {
             // elements of the copy, and the filter keeps those of the range.
             unsafe {
                 match block {
-                    Block::Narrow(numbers) => {
+                    Block::Narrow(numbers) | Block::Skipping(numbers) => {
                         kept.apply_values(self, copy, (numbers, updates), range);
                     }
                     Block::Wide(numbers) => {
@@ -282,7 +342,9 @@ impl LongList<'_> {
             // SAFETY: as in `apply_range_of_values`.
             unsafe {
                 let numbers = match block {
-                    Block::Narrow(numbers) => kept.numbers(self, numbers, range),
+                    Block::Narrow(numbers) | Block::Skipping(numbers) => {
+                        kept.numbers(self, numbers, range)
+                    }
                     Block::Wide(numbers) => kept.numbers(self, numbers, range),
                 };
                 one.apply(self.kernel.u32, copy, numbers, spread);

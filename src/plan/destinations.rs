@@ -9,7 +9,12 @@ use smallvec::SmallVec;
 use super::number::Number;
 use super::resolve::Piece;
 use crate::error::ScatterError;
+use crate::kernel::InstructionSet;
+use crate::kernel::filter::{Positions, filter};
 use crate::memory::zeroed;
+
+/// Number of entries that are filtered together, in buffers on the stack.
+const FILTERED: usize = 1024;
 
 /// Destination numbers in the order of their tuples. A plan also keeps positions of tuples in this
 /// type.
@@ -80,6 +85,10 @@ impl Destinations {
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
         let len = self.len();
         let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
+        if let (Self::Narrow(numbers), Self::Narrow(list)) = (&mut *self, &mut positions) {
+            keep_destinations(numbers, list);
+            return Ok(positions);
+        }
         for_numbers!(self, numbers => {
             let mut applied = (0..len).filter(|&at| numbers[at].is_destination());
             positions.fill(|_| applied.next().map_or(0, |position| position as u64));
@@ -121,6 +130,27 @@ impl Destinations {
         }
         spare
     }
+}
+
+/// Removes the entries of skipped tuples from `numbers`. Writes the previous position of each
+/// remaining entry to `positions`, which has one entry for each of them.
+fn keep_destinations(numbers: &mut SmallVec<[u32; Destinations::INLINE]>, positions: &mut [u32]) {
+    let (mut kept, mut kept_positions) = ([0; FILTERED], [0; FILTERED]);
+    let mut len = 0;
+    for first in (0..numbers.len()).step_by(FILTERED) {
+        let end = numbers.len().min(first + FILTERED);
+        let beside = Positions {
+            first: Number::new(first as u64),
+            kept: &mut kept_positions,
+        };
+        let destinations = 0..u32::SKIPPED.into();
+        let set = InstructionSet::LAST;
+        let count = filter(set, &numbers[first..end], &destinations, &mut kept, beside);
+        numbers[len..len + count].copy_from_slice(&kept[..count]);
+        positions[len..len + count].copy_from_slice(&kept_positions[..count]);
+        len += count;
+    }
+    numbers.truncate(len);
 }
 
 /// Makes `len` numbers with arbitrary values: inline if the numbers fit, else in `spare` if it is

@@ -11,6 +11,9 @@ use crate::kernel::filter::Filtered;
 use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
+/// Number of tuples whose positions in the updates are listed together, if tuples were skipped.
+const LISTED_TUPLES: usize = 256;
+
 /// A width of destination numbers, and the kernels for it.
 pub(in super::super) trait Width: Number + Scratch + Filtered {
     /// Returns the kernel for single elements.
@@ -144,17 +147,22 @@ impl Transfer<'_> {
     }
 
     /// Returns the kernel for rows, if windows are contiguous rows at a constant stride in the
-    /// list.
+    /// list. If tuples were skipped, only scatters have such a kernel.
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
             Direction::Scatter => self.kernels().apply_rows,
             Direction::Gather if self.access.operation.multiplying.is_some() => None,
             Direction::Gather => self.kernels().gather_rows,
         };
+        let has_positions =
+            self.direction == Direction::Scatter && self.listed_positions().is_some();
+        if !(self.plan.skips_none() || has_positions) {
+            return None;
+        }
         let is_near = self.is_near();
         let form = RowsForm {
             unit: self.geometry.unit,
-            step: self.source_step()?,
+            step: self.geometry.source_step()?,
             len: window.run().size,
             sources: None,
             is_near,
@@ -204,26 +212,64 @@ impl Transfer<'_> {
         if let (false, false, Some((kernel, form)), Some(numbers)) =
             (joins, streams, self.rows(window), N::for_rows(list.numbers))
         {
-            let (first, sources) = match list.positions {
-                Positions::From(first) => (first, None),
-                Positions::Each(positions) => (0, Some(positions)),
-            };
-            let first = first.cast_signed() * form.step;
-            let (dst, src) = self.placed(0, first, (written, read));
-            let form = RowsForm { sources, ..form };
             // SAFETY: as above. `rows` has checked that windows are contiguous in the source and in
             // the destination.
             return unsafe {
-                kernel(
-                    self.access.written_at(dst),
-                    self.access.read_at(src),
-                    numbers,
-                    form,
-                )
+                self.apply_rows(kernel, form, (numbers, list.positions), (written, read));
             };
         }
         // SAFETY: the caller guarantees what this call requires.
         unsafe { self.walk(list, window, origin, joins, streams) }
+    }
+
+    /// Applies rows whose tuples have `numbers`, at `positions` in the plan's list. `origin` has the
+    /// offsets of window number 0 and of the first listed window.
+    ///
+    /// # Safety
+    ///
+    /// The caller guarantees what [`Self::apply_listed`] requires. [`Self::rows`] has returned
+    /// `kernel` and `form` for the window.
+    #[expect(unsafe_code, reason = "passes rows directly to a kernel")]
+    unsafe fn apply_rows(
+        &self,
+        kernel: RowsFn,
+        form: RowsForm<'_>,
+        (numbers, positions): (&[u32], Positions<'_>),
+        origin: (isize, isize),
+    ) {
+        let apply = |numbers: &[u32], first: usize, sources: Option<&[u32]>| {
+            let first = first.cast_signed() * form.step;
+            let (dst, src) = self.placed(0, first, origin);
+            let (dst, src) = (self.access.written_at(dst), self.access.read_at(src));
+            let form = RowsForm { sources, ..form };
+            // SAFETY: the caller guarantees the rows of the tuples. `sources` has the position of
+            // each tuple in the updates, or the tuples are contiguous from `first` on.
+            unsafe { kernel(dst, src, numbers, form) };
+        };
+        let listed = self.listed_positions();
+        match (listed, positions) {
+            (None, Positions::From(first)) => apply(numbers, first, None),
+            (None, Positions::Each(positions)) => apply(numbers, 0, Some(positions)),
+            (Some(listed), Positions::From(first)) => {
+                apply(numbers, 0, Some(&listed[first..first + numbers.len()]));
+            }
+            (Some(listed), Positions::Each(positions)) => {
+                let mut sources = [0_u32; LISTED_TUPLES];
+                let blocks = numbers.chunks(LISTED_TUPLES);
+                for (numbers, positions) in blocks.zip(positions.chunks(LISTED_TUPLES)) {
+                    for (source, &position) in sources.iter_mut().zip(positions) {
+                        *source = listed[position as usize];
+                    }
+                    apply(numbers, 0, Some(&sources[..numbers.len()]));
+                }
+            }
+        }
+    }
+
+    /// Returns the position in the updates of each tuple of the plan's list, if tuples were skipped
+    /// and positions have 32 bits.
+    fn listed_positions(&self) -> Option<&[u32]> {
+        self.plan.positions().and_then(Destinations::narrow)
     }
 
     /// Applies single elements. Their sources are contiguous from `source` on, or all of them are

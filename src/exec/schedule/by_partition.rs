@@ -197,7 +197,7 @@ fn kept_partitions<'p, N: Width + Any>(
 /// Whether values are moved with their tuples. Values are moved if windows are single elements and
 /// each value is used once.
 fn carries_values(transfer: &Transfer<'_>) -> bool {
-    transfer.single_elements().is_some()
+    (transfer.single_elements().is_some() || transfer.listed_elements().is_some())
         && !transfer.is_one_value()
         && transfer.kernels().size <= CARRIED_BYTES
         && transfer.kernels().copy_elements.is_some()

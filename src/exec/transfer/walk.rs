@@ -14,6 +14,9 @@ use crate::plan::{Destinations, Number, Span, signed};
 /// Number of tuples whose positions in the updates are listed together, if tuples were skipped.
 const LISTED_TUPLES: usize = 256;
 
+/// Number of tuples whose values are collected together, if tuples were skipped.
+const COLLECTED_TUPLES: usize = 1024;
+
 /// A width of destination numbers, and the kernels for it.
 pub(in super::super) trait Width: Number + Scratch + Filtered {
     /// Returns the kernel for single elements.
@@ -208,6 +211,10 @@ impl Transfer<'_> {
                 self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
         }
+        if let Some((elements, listed)) = self.listed_elements() {
+            // SAFETY: the caller guarantees what this call requires.
+            return unsafe { self.apply_listed_elements(elements, listed, list, (written, read)) };
+        }
         let streams = streams && self.is_streamed(window);
         if let (false, false, Some((kernel, form)), Some(numbers)) =
             (joins, streams, self.rows(window), N::for_rows(list.numbers))
@@ -268,8 +275,68 @@ impl Transfer<'_> {
 
     /// Returns the position in the updates of each tuple of the plan's list, if tuples were skipped
     /// and positions have 32 bits.
-    fn listed_positions(&self) -> Option<&[u32]> {
+    pub(in super::super) fn listed_positions(&self) -> Option<&[u32]> {
         self.plan.positions().and_then(Destinations::narrow)
+    }
+
+    /// Returns the kernels for single elements and the position of each tuple in the updates, if
+    /// windows are single elements with contiguous sources and tuples were skipped.
+    pub(in super::super) fn listed_elements(&self) -> Option<(Elements, &[u32])> {
+        let is_single = self.direction == Direction::Scatter
+            && self.geometry.window.elements() == 1
+            && self.geometry.source_step() == Some(1)
+            && matches!(self.kernels().size, 1 | 2 | 4 | 8)
+            && !self.joins();
+        let elements = self.kernels().apply_elements.filter(|_| is_single)?;
+        Some((elements, self.listed_positions()?))
+    }
+
+    /// Applies single elements whose values are not contiguous, because tuples were skipped. The
+    /// values are first collected on the stack. `origin` has the offsets of window number 0 and of
+    /// the first update.
+    ///
+    /// # Safety
+    ///
+    /// The caller guarantees what [`Self::apply_listed`] requires. [`Self::listed_elements`] has
+    /// returned `elements` and `listed`.
+    #[expect(unsafe_code, reason = "reads values at their positions")]
+    #[inline(never)]
+    unsafe fn apply_listed_elements<N: Width>(
+        &self,
+        elements: Elements,
+        listed: &[u32],
+        list: TupleList<'_, N>,
+        (written, read): (isize, isize),
+    ) {
+        let (source, size) = (self.access.read_at(read), self.kernels().size);
+        let mut values = [0_u64; COLLECTED_TUPLES];
+        for (block, numbers) in list.numbers.chunks(COLLECTED_TUPLES).enumerate() {
+            let block = block * COLLECTED_TUPLES;
+            let position = |tuple: usize| match list.positions {
+                Positions::From(first) => listed[first + block + tuple] as usize,
+                Positions::Each(positions) => listed[positions[block + tuple] as usize] as usize,
+            };
+            macro_rules! collect {
+                ($bytes:literal) => {{
+                    let source = source.cast::<[u8; $bytes]>();
+                    let values = bytemuck::cast_slice_mut::<_, [u8; $bytes]>(&mut values);
+                    for (tuple, value) in values[..numbers.len()].iter_mut().enumerate() {
+                        // SAFETY: the updates have an element of this size at each position.
+                        *value = unsafe { *source.add(position(tuple)) };
+                    }
+                }};
+            }
+            match size {
+                1 => collect!(1),
+                2 => collect!(2),
+                4 => collect!(4),
+                _ => collect!(8),
+            }
+            let source = values.as_ptr().cast();
+            // SAFETY: there is one value for each number, aligned for all types of at most 8 bytes.
+            // The caller guarantees the windows.
+            unsafe { self.apply_elements(elements, numbers, written, source, self.is_near()) };
+        }
     }
 
     /// Applies single elements. Their sources are contiguous from `source` on, or all of them are

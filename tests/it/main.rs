@@ -38,6 +38,7 @@ mod ranges;
 mod reductions;
 #[cfg(debug_assertions)]
 mod routes;
+mod skipped;
 mod spec_examples;
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 mod wide;

@@ -32,7 +32,7 @@ mod tests;
 mod vector;
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use stream::{fence, stream_lines};
 
 use std::ops::Range;
@@ -40,12 +40,13 @@ use std::ops::Range;
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Copies `bytes` bytes. Only x86-64 has streaming stores here.
+/// Copies `bytes` bytes with ordinary stores. Only x86-64 has streaming stores, and Miri does not
+/// run them.
 ///
 /// # Safety
 ///
 /// `bytes` bytes can be read from `src` on and written from `dst` on, and the two do not overlap.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[expect(unsafe_code, reason = "copies bytes through raw pointers")]
 pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
     // SAFETY: the caller guarantees the bytes.
@@ -53,7 +54,7 @@ pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
 }
 
 /// Does nothing: ordinary stores need no fence.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) fn fence() {}
 
 /// One run of elements to move or reduce. Positions and the length are in elements. Positions

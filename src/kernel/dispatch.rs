@@ -104,8 +104,8 @@ pub(super) unsafe fn with_avx2<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls `work`, compiled for AVX-512 F, BW, DQ and VL, and POPCNT. `work` and every function that it calls must
-/// be `#[inline(always)]`.
+/// Calls `work`, compiled for AVX-512 F, BW, DQ and VL, and POPCNT. `work` and every function that
+/// it calls must be `#[inline(always)]`.
 ///
 /// # Safety
 ///

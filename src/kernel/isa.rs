@@ -20,7 +20,7 @@ pub enum InstructionSet {
     Avx2,
     /// The instructions of [`Avx2`](Self::Avx2), AVX-512 F, BW, DQ and VL, and POPCNT, on x86-64.
     ///
-    /// Only the filter of the schedule by destination uses AVX-512. All other loops are those of
+    /// Only filters of destination numbers use AVX-512. All other loops are those of
     /// [`Avx2`](Self::Avx2).
     Avx512,
 }

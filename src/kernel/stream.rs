@@ -59,6 +59,7 @@ unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
 ///
 /// As for `copy_bytes`. `bytes` is a multiple of the size of a cache line, and `dst` is aligned to
 /// it.
+#[cfg(not(miri))]
 #[inline(always)]
 pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
     debug_assert!(dst.addr().is_multiple_of(LINE), "inside a cache line");
@@ -69,6 +70,7 @@ pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
 }
 
 /// Orders the streaming stores of this thread before its later stores.
+#[cfg(not(miri))]
 #[inline(always)]
 pub(crate) fn fence() {
     // SAFETY: SSE is part of x86-64.

@@ -21,7 +21,8 @@ use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x
 
 /// Table of reductions. A row lists element types, reductions, and two pairs of a storage type and
 /// a loop. The first pair is for [`InstructionSet::Portable`], the second pair for
-/// [`InstructionSet::Avx2`] and for AVX-512. Groups use the first storage type with both instruction sets.
+/// [`InstructionSet::Avx2`] and for AVX-512. Groups use the first storage type with both
+/// instruction sets.
 macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
         /// Returns the kernels of `isa` for a reduction. `None`: the elements do not have this

@@ -1,11 +1,12 @@
 //! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
 //! index is checked just before its update is applied.
 //!
-//! One worker applies the list, or several workers do: each in a private copy that is merged, or each
-//! in a range of the elements of one copy (`ranges`).
+//! One worker applies the list, or several workers do. Each of several workers has a private copy
+//! that is merged, or a range of the elements of one copy (`ranges`).
 //!
 //! The updates are applied to a copy of the output, so that an error leaves the output unchanged.
-//! New memory that holds the data needs no copy.
+//! No copy is needed if no index is an error, or if the output is new memory. The output then holds
+//! the data.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -75,7 +76,8 @@ pub(super) struct LongList<'a> {
 }
 
 /// Whether a call may write its output before all indices are checked. The output is new memory,
-/// which may hold any values after an error, or no index is an error. The output must hold the data.
+/// which may hold any values after an error, or no index is an error. The output must hold the
+/// data.
 pub(super) fn may_write_unchecked(is_new: bool, copies_data: bool, bounds: Bounds) -> bool {
     (is_new || bounds != Bounds::Error) && !copies_data
 }
@@ -202,7 +204,14 @@ impl<'a> LongList<'a> {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         });
-        let result = done.and_then(|()| self.check_from(first_wrong.into_inner()));
+        let first_wrong = first_wrong.into_inner();
+        let result = done.and_then(|()| self.check_from(first_wrong));
+        if result.is_ok() && first_wrong != usize::MAX {
+            // Other code has changed the invalid index meanwhile. Nothing is written yet, and
+            // another route checks all indices again.
+            copies.put_back();
+            return Ok(false);
+        }
         let result = result.and_then(|()| {
             let tasks = match parts * self.bytes {
                 MERGED_BYTES.. => parts,

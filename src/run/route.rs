@@ -288,6 +288,8 @@ impl Facts<'_> {
                         && kernels.apply_elements.is_some()
                         && !self.operation.needs_groups
                         && self.can_skip(planning.rules.bounds)
+                        // The numbers of a block have 32 bits.
+                        && flat.elements <= u32::MAX as usize
                         && self.fits_caches(flat, planning.rules.bounds)
                 }
                 // The kernel has offsets of 32 bits.

@@ -21,12 +21,12 @@ const BINS: [usize; 2] = [700, 60_000];
 /// Returns positions, and one of `every` tuples out of bounds on either side. `0`: none.
 fn indices(bins: usize, every: usize) -> Vec<i64> {
     let mut random = Random::new(bins as u64 + every as u64);
-    let bins = i64::try_from(bins).expect("a small number");
+    let end = i64::try_from(bins).expect("a small number");
     (0..TUPLES)
         .map(|tuple| match random.below(every.max(1)) {
-            0 if every > 0 && tuple % 2 == 0 => bins + 7,
-            0 if every > 0 => -bins - 1,
-            _ => i64::try_from(random.below(bins.unsigned_abs() as usize)).expect("a position"),
+            0 if every > 0 && tuple % 2 == 0 => end + 7,
+            0 if every > 0 => -end - 1,
+            _ => i64::try_from(random.below(bins)).expect("a position"),
         })
         .collect()
 }

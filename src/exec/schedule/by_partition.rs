@@ -80,8 +80,8 @@ impl Scheduler for ByPartition {
 ///
 /// A partition of the output fills half of a cache, or less if workers need more partitions. A
 /// partition of single elements fills a quarter of a cache, which also holds the region of the next
-/// partition. There are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of the tuples,
-/// partitions are as large as possible without making the work of the workers uneven.
+/// partition. There are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of
+/// the tuples, partitions are as large as possible without making the work of the workers uneven.
 pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
     let count = work.slices.max(1);
     let by_cache = work.region_bytes.div_ceil(match work.window_elements {
@@ -277,7 +277,9 @@ impl<N: Width> Partitioned<'_, N> {
                 let tile = unsafe { Tile::new(division, index, &whole) };
                 let next = index + 1;
                 let fetching = Fetching {
-                    is_done: index > piece.start && is_fetched(index),
+                    is_done: index > piece.start
+                        && is_fetched(index)
+                        && self.fetches_next(index - 1),
                     next: (next < piece.end && is_fetched(next)).then_some(next),
                 };
                 transfer.fill_tile(fused, &tile, || {
@@ -287,15 +289,22 @@ impl<N: Width> Partitioned<'_, N> {
         })
     }
 
+    /// Whether the next region is prefetched while a partition is applied. An empty partition has
+    /// no blocks between which lines are prefetched.
+    fn fetches_next(&self, partition: usize) -> bool {
+        !self.partitions.ranges[partition].is_empty()
+    }
+
     /// Whether a partition has so many tuples for each cache line of its region that fetching the
     /// whole region in order costs less than fetching the written lines at random.
     fn is_dense(&self, partition: usize) -> bool {
         let tuples = self.partitions.ranges[partition].len();
-        tuples / FETCHED_TUPLES >= self.region(partition).bytes / LINE_BYTES
+        let is_ascending = self.transfer.geometry().unit > 0;
+        is_ascending && tuples / FETCHED_TUPLES >= self.region(partition).bytes / LINE_BYTES
     }
 
-    /// Returns the part of the output that a partition writes, for windows that are single
-    /// elements.
+    /// Returns the part of the output that a partition writes, for windows that are single elements
+    /// with ascending addresses.
     fn region(&self, partition: usize) -> Region {
         let (geometry, size) = (self.transfer.geometry(), self.transfer.kernels().size);
         let shift = self.partitions.shift;

@@ -276,7 +276,14 @@ impl Transfer<'_> {
     /// Returns the position in the updates of each tuple of the plan's list, if tuples were skipped
     /// and positions have 32 bits.
     pub(in super::super) fn listed_positions(&self) -> Option<&[u32]> {
-        self.plan.positions().and_then(Destinations::narrow)
+        let listed = self.plan.positions().and_then(Destinations::narrow);
+        debug_assert!(
+            listed.is_none_or(|listed| listed
+                .first()
+                .is_none_or(|&position| { self.plan.tuple_at(0) == position as usize })),
+            "the list begins behind the first tuple"
+        );
+        listed
     }
 
     /// Returns the kernels for single elements and the position of each tuple in the updates, if

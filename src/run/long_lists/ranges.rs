@@ -24,8 +24,9 @@ const MAX_RANGES: usize = 16;
 /// Number of indices that are read to find ranges with equal numbers of tuples.
 const SAMPLED: usize = 256;
 
-/// Maximum number of sampled tuples in one range. Two workers gain if each has half of the tuples. A
-/// sixteenth of the sample is allowed for the error of the estimate, and for ranges of whole lines.
+/// Maximum number of sampled tuples in one range. Two workers gain if each has half of the tuples.
+/// A sixteenth of the sample is allowed for the error of the estimate, and for ranges of whole
+/// lines.
 const MAX_SHARE: usize = SAMPLED / 2 + SAMPLED / 16;
 
 /// Ranges begin at multiples of this number of bytes, so that two workers write no common cache
@@ -77,7 +78,10 @@ impl LongList<'_> {
             return None;
         }
         let parts = workers.parts().min(MAX_RANGES);
-        let mut sample = self.sample().filter(|_| parts > 1)?;
+        if parts == 1 {
+            return None;
+        }
+        let mut sample = self.sample()?;
         sample.sort_unstable();
         let ranges = self.cut(&sample, parts);
         let tuples_before = |end: usize| sample.partition_point(|&number| number < end);
@@ -106,7 +110,7 @@ impl LongList<'_> {
     /// Cuts the elements where the sorted sample has equal parts.
     fn cut(&self, sample: &[usize; SAMPLED], parts: usize) -> Ranges {
         let size = self.operation.kernels.size;
-        // The copy begins with a line. New memory may begin anywhere.
+        // The copy begins with a line. An output that is written directly may begin anywhere.
         let first = match self.is_disposable {
             true => self.buffers.output.addr() % LINES_BYTES,
             false => 0,
@@ -120,7 +124,7 @@ impl LongList<'_> {
         Ranges { ends, parts }
     }
 
-    /// Checks and applies the tuples, in new memory or in one copy that is then written to the
+    /// Checks and applies the tuples, in the output or in one copy that is then written to the
     /// output. Returns `false` if there is no memory for the copy.
     ///
     /// # Safety
@@ -169,8 +173,8 @@ impl LongList<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`LongList::run`], with `copy` in place of the output. `copy` is initialised, or there
-    /// is `data` with the elements of the copy.
+    /// As for [`LongList::run`], with `copy` in place of the output. `copy` is initialised, or
+    /// there is `data` with the elements of the copy.
     unsafe fn apply_ranges(
         &self,
         copy: Shared,
@@ -230,6 +234,7 @@ impl LongList<'_> {
     /// are numbers of elements. Updates have at most 8 bytes.
     #[inline(never)]
     pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
+        debug_assert!(self.flat.elements <= u32::MAX as usize, "too many elements");
         let (mut kept, range) = (Kept::new(), 0..self.flat.elements as u64);
         let source = self.buffers.source;
         // SAFETY: there is one update for each tuple. The filter keeps the numbers of elements. The

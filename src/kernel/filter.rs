@@ -233,9 +233,9 @@ pub(crate) fn is_fast(set: InstructionSet) -> bool {
 /// Keeps the numbers that are in `range`, in order, from the start of `kept` on. Keeps the entries
 /// of these numbers in `beside` too. Returns how many were kept, and writes any values behind them.
 ///
-/// A step writes a whole vector at the end of the kept numbers. At most as many numbers were kept
-/// as were read, so the vector ends at most where the list of read numbers ends. `kept` therefore
-/// needs no more room than one entry for each number.
+/// A step writes a whole vector at the end of the kept numbers. The number of kept
+/// numbers is at most the number of read numbers. The vector therefore ends before the end of a list
+/// with one entry for each read number, and `kept` needs no more room.
 ///
 /// # Panics
 ///

@@ -12,7 +12,7 @@ use ndscatter::{
 use crate::common::pools::{Sequential, Threads, rayon_pool};
 use crate::common::random::Random;
 
-/// The smallest list and the smallest output of which workers get ranges, on [`machine`].
+/// The smallest list and the smallest output for which workers get ranges, on [`machine`].
 const TUPLES: usize = 3000;
 const BYTES: usize = 2048;
 

@@ -295,8 +295,8 @@ impl<N: Width> Partitioned<'_, N> {
         !self.partitions.ranges[partition].is_empty()
     }
 
-    /// Whether a partition has so many tuples for each cache line of its region that fetching the
-    /// whole region in order costs less than fetching the written lines at random.
+    /// Whether a partition has at least [`FETCHED_TUPLES`] tuples for each cache line of its region.
+    /// Fetching the whole region in order then costs less than fetching the written lines at random.
     fn is_dense(&self, partition: usize) -> bool {
         let tuples = self.partitions.ranges[partition].len();
         let is_ascending = self.transfer.geometry().unit > 0;

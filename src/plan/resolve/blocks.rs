@@ -138,9 +138,9 @@ impl Tuples<'_> {
         let (first, tuples) = (first.cast_signed(), buffer.len());
         let run: &[I] = if self.indices.is_foreign() {
             let copy = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
-            // SAFETY: each tuple has one index, as checked above. The callers of `resolve_block`,
-            // in `run/long_lists.rs`, `run/long_lists/` and `run/long_gathers.rs`, pass contiguous
-            // indices and a buffer with one entry for each tuple of a range of the list. `I` is the
+            // SAFETY: each tuple has one index, as checked above. `run/long_lists.rs`,
+            // `run/long_lists/` and `run/long_gathers.rs` call `resolve_block`. They pass contiguous
+            // indices. Their buffer has one entry for each tuple of a range of the list. `I` is the
             // type of the indices.
             unsafe { (self.indices).read_run(first, 1, copy) };
             copy

@@ -1,4 +1,4 @@
-//! Applies a long list on several workers, each of which has a range of the elements of one copy.
+//! Applies a long list on several workers. Each worker has a range of the elements of one copy.
 //!
 //! Every worker reads and checks all indices, in blocks, and keeps the tuples of its range. Each
 //! element gets its updates in order, from one worker, so the bits are those of one worker for

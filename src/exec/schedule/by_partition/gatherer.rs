@@ -1,8 +1,8 @@
 //! Gathers the entries of each partition in a cache line of a small buffer, and writes whole lines.
 //!
-//! Entries of one kind (numbers, values or positions) are written to one place after another in
-//! each of up to 512 partitions. Plain stores to so many places contend for the entries of the
-//! translation buffer and for the sets of the first-level cache: the time of a store depended on
+//! Entries of one kind are numbers, values or positions. They belong at one place after another in
+//! each of up to 512 partitions. Plain stores to these places contend for entries of the
+//! translation buffer and for sets of the first-level cache. The time of such a store depended on
 //! the number of partitions and on their distances, by a factor of up to three. A buffer that fits
 //! the second-level cache does not have these conflicts. Its whole lines bypass the caches, because
 //! the partitions are read only after all entries are moved.

@@ -18,6 +18,7 @@ mod groups;
 mod half;
 pub(crate) mod identity;
 mod isa;
+mod lanes;
 mod multiply;
 mod prefetch;
 mod reduce;

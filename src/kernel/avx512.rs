@@ -13,7 +13,7 @@
 
 use std::arch::x86_64 as x86;
 
-use super::filter::Vectors;
+use super::lanes::Vectors;
 
 /// Sixteen lanes of 32 bits.
 ///

@@ -11,39 +11,9 @@ use std::ops::Range;
 use super::InstructionSet;
 #[cfg(target_arch = "x86_64")]
 use super::dispatch::{with_avx2, with_avx512};
+use super::lanes::Vectors;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
-
-/// Vectors of an instruction set. A vector has [`LANES`](Self::LANES) lanes of 32 bits. Bit `i` of
-/// a mask belongs to lane `i`.
-///
-/// All slices have one entry for each lane. Functions that keep lanes write them from the start of
-/// the slice on, in order, and write any values behind them. Only machines with the instruction set
-/// may call the functions.
-pub(crate) trait Vectors {
-    const LANES: usize;
-    type Lanes: Copy;
-
-    /// Returns the mask of the numbers for which `number - start` is at most `span`, without sign.
-    fn inside_u32(numbers: &[u32], start: u32, span: u32) -> u32;
-    /// As [`Self::inside_u32`], for numbers of 64 bits.
-    fn inside_u64(numbers: &[u64], start: u64, span: u64) -> u32;
-
-    /// Returns `first` and the numbers that follow it.
-    fn positions(first: u32) -> Self::Lanes;
-    /// Returns the low halves of numbers.
-    fn narrow(numbers: &[u64]) -> Self::Lanes;
-    /// Returns values of 1, 2 or 4 bytes, each in the low bytes of its lane.
-    fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes;
-    /// Moves the lanes of the mask to the first lanes.
-    fn compress(lanes: Self::Lanes, mask: u32) -> Self::Lanes;
-    /// Stores the low `W` bytes of each lane.
-    fn store<const W: usize>(lanes: Self::Lanes, to: &mut [[u8; W]]);
-    /// Keeps the values of 8 bytes whose lanes are in the mask.
-    fn keep_wide(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]);
-    /// Returns the number of lanes of a mask.
-    fn count(mask: u32) -> usize;
-}
 
 /// Keeps the values of `W` bytes whose lanes are in the mask.
 #[inline(always)]

@@ -15,6 +15,7 @@ mod ranges;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::route::may_write_unchecked;
 use super::small_call::FlatCall;
 use crate::error::ScatterError;
 use crate::exec::one_value::OneValue;
@@ -26,7 +27,6 @@ use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::machine::Variants;
 use crate::plan::{Block, Flat, Tuples};
-use crate::reduction::Bounds;
 
 /// Tuples of a block that is checked and then applied.
 const CHECKED_TUPLES: usize = 512;
@@ -73,13 +73,6 @@ pub(super) struct LongList<'a> {
     prefetches: bool,
     /// Variants of the machine.
     variants: Variants,
-}
-
-/// Whether a call may write its output before all indices are checked. The output is new memory,
-/// which may hold any values after an error, or no index is an error. The output must hold the
-/// data.
-pub(super) fn may_write_unchecked(is_new: bool, copies_data: bool, bounds: Bounds) -> bool {
-    (is_new || bounds != Bounds::Error) && !copies_data
 }
 
 impl<'a> LongList<'a> {

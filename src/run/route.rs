@@ -26,7 +26,6 @@
 
 use std::fmt;
 
-use super::long_lists::may_write_unchecked;
 use super::plan_builder::Planning;
 use crate::exec::small_transfer::can_run;
 use crate::exec::{Direction, Selection, Sizes, is_mostly_overwritten};
@@ -321,6 +320,13 @@ impl Facts<'_> {
         };
         flat.elements.saturating_mul(self.operation.kernels.size) as u64 <= limit
     }
+}
+
+/// Whether a call may write its output before all indices are checked. The output is new memory,
+/// which may hold any values after an error, or no index is an error. The output must hold the
+/// data.
+pub(super) fn may_write_unchecked(is_new: bool, copies_data: bool, bounds: Bounds) -> bool {
+    (is_new || bounds != Bounds::Error) && !copies_data
 }
 
 fn repetitions(extents: &Extents<'_>) -> usize {

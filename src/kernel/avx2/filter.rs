@@ -10,7 +10,7 @@
 
 use std::arch::x86_64 as x86;
 
-use crate::kernel::filter::Vectors;
+use crate::kernel::lanes::Vectors;
 
 /// Eight lanes of 32 bits. AVX2 has no compression, so a table has a permutation for each mask.
 pub(in super::super) struct Eight;

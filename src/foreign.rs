@@ -201,7 +201,8 @@ mod loads {
     #[target_feature(enable = "avx")]
     unsafe fn copy_pieces(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).map(|number| number * PIECE) {
-            // SAFETY: the caller guarantees that the piece can be read at `from` and written at `to`.
+            // SAFETY: the caller guarantees that the piece can be read at `from` and written at
+            // `to`.
             unsafe {
                 let (from, to) = (from.add(at), to.add(at).cast::<__m256i>());
                 let first = load!("vmovups {value}, [{ptr} + {at}]", ymm_reg, from, 0);
@@ -307,9 +308,9 @@ mod tests {
                 let places = (0..).map(|at: isize| 80_usize.wrapping_add_signed(at * step));
                 let wanted: Vec<T> = places.take(len).map(|at| many[at]).collect();
                 let mut run = vec![values[0]; len];
-                // SAFETY: `copy_strided` reads at most 15 elements, from `many[80]` on: at most 14
-                // strides of 7 elements upwards or of 5 elements downwards. `many` has at least 210
-                // elements, so it has all these elements (10 to 178).
+                // SAFETY: `copy_strided` reads at most 15 elements, from `many[80]` on. The stride
+                // is 7 elements upwards or 5 elements downwards at most, so these elements are in
+                // `many[10..=178]`. `many` has at least 210 elements.
                 unsafe { copy_strided(&raw const many[80], step, &mut run) };
                 assert_eq!(run, wanted, "{step}, {len}");
             }

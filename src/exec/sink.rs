@@ -80,8 +80,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Appends a window to the list of jobs. `dst` and `src` are the offsets of the first element
-    /// of the window in the output and in the tensor that is read.
+    /// Appends a window to the list of jobs. `dst` is the offset of the window's first element in
+    /// the output. `src` is its offset in the tensor that is read.
     #[inline]
     pub(super) fn push(&mut self, dst: isize, src: isize) {
         self.push_run(dst, src, self.window.run().size);
@@ -103,9 +103,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Appends a window to the list of jobs. Each run (innermost, evenly strided loop) of the
-    /// window has `len` elements. `dst` and `src` are the offsets of the first element of the
-    /// window in the output and in the tensor that is read.
+    /// Appends a window to the list of jobs, as [`Self::push`]. `len` is the number of elements of
+    /// each run (innermost, evenly strided loop) of the window.
     #[inline]
     pub(super) fn push_run(&mut self, dst: isize, src: isize, len: usize) {
         if self.jobs.len() == self.limit {

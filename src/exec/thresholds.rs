@@ -66,7 +66,8 @@ pub(super) const PARTITION_BYTES: u64 = 512 * 1024;
 /// prefetched in order, before the partition is applied.
 pub(super) const FETCHED_TUPLES: usize = 3;
 
-/// Number of tuples that are applied between two steps of the prefetch of the next region.
+/// Number of tuples that are applied between two steps of the prefetch of the next region, if the
+/// region of these tuples was prefetched. The number is an argument, not a measurement.
 pub(super) const FETCHING_TUPLES: usize = 128;
 
 /// Bytes of updates above which partitions are enlarged, so that workers read updates in the order

@@ -30,9 +30,11 @@ static ZERO: [u8; 16] = [0; 16];
 
 /// A pass over groups of tuples that is not a scatter.
 pub(crate) trait GroupPass: Debug + Sync {
-    /// Processes groups in some columns of their windows and in some repetitions. `positions`:
-    /// range of the plan's sorted tuples that has the tuples of the groups. `columns`: range of
-    /// positions in a window. `repetitions`: range of repetitions.
+    /// Processes groups in some columns of their windows and in some repetitions.
+    ///
+    /// - `positions`: range of the plan's sorted tuples with the tuples of the groups.
+    /// - `columns`: range of positions in a window.
+    /// - `repetitions`: range of repetitions.
     ///
     /// # Safety
     ///

@@ -23,31 +23,6 @@ pub(super) struct Sixteen;
 
 const LANES: usize = Sixteen::LANES;
 
-/// Returns the mask of eight numbers for which `number - start` is at most `span`, without sign.
-#[inline(always)]
-fn inside_eight(numbers: &[u64], start: u64, span: u64) -> u32 {
-    assert!(numbers.len() == 8, "a slice of one vector");
-    // SAFETY: `numbers` has 64 bytes. The machine has AVX-512, see the module.
-    unsafe {
-        let numbers = x86::_mm512_loadu_si512(numbers.as_ptr().cast());
-        let after = x86::_mm512_sub_epi64(numbers, x86::_mm512_set1_epi64(start as i64));
-        let span = x86::_mm512_set1_epi64(span as i64);
-        u32::from(x86::_mm512_cmple_epu64_mask(after, span))
-    }
-}
-
-/// Keeps the values whose bits are set in the low eight bits of the mask.
-#[inline(always)]
-fn keep_eight(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
-    assert!(values.len() == 8 && to.len() == 8, "slices of one vector");
-    // SAFETY: both slices have 64 bytes. The machine has AVX-512, see the module.
-    unsafe {
-        let values = x86::_mm512_loadu_si512(values.as_ptr().cast());
-        let kept = x86::_mm512_maskz_compress_epi64(mask as u8, values);
-        x86::_mm512_storeu_si512(to.as_mut_ptr().cast(), kept);
-    }
-}
-
 impl Vectors for Sixteen {
     const LANES: usize = 16;
     type Lanes = x86::__m512i;
@@ -65,9 +40,15 @@ impl Vectors for Sixteen {
     }
 
     #[inline(always)]
-    fn inside_u64(numbers: &[u64], start: u64, span: u64) -> u32 {
-        let (low, high) = numbers.split_at(LANES / 2);
-        inside_eight(low, start, span) | (inside_eight(high, start, span) << 8)
+    fn inside_half(numbers: &[u64], start: u64, span: u64) -> u32 {
+        assert!(numbers.len() == 8, "a slice of one vector");
+        // SAFETY: `numbers` has 64 bytes. The machine has AVX-512, see the module.
+        unsafe {
+            let numbers = x86::_mm512_loadu_si512(numbers.as_ptr().cast());
+            let after = x86::_mm512_sub_epi64(numbers, x86::_mm512_set1_epi64(start as i64));
+            let span = x86::_mm512_set1_epi64(span as i64);
+            u32::from(x86::_mm512_cmple_epu64_mask(after, span))
+        }
     }
 
     #[inline(always)]
@@ -129,11 +110,14 @@ impl Vectors for Sixteen {
     }
 
     #[inline(always)]
-    fn keep_wide(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
-        let (low, high) = values.split_at(LANES / 2);
-        keep_eight(low, mask, &mut to[..8]);
-        let first = Self::count(mask & 0xff);
-        keep_eight(high, mask >> 8, &mut to[first..first + 8]);
+    fn keep_half(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
+        assert!(values.len() == 8 && to.len() == 8, "slices of one vector");
+        // SAFETY: both slices have 64 bytes. The machine has AVX-512, see the module.
+        unsafe {
+            let values = x86::_mm512_loadu_si512(values.as_ptr().cast());
+            let kept = x86::_mm512_maskz_compress_epi64(mask as u8, values);
+            x86::_mm512_storeu_si512(to.as_mut_ptr().cast(), kept);
+        }
     }
 
     #[inline(always)]

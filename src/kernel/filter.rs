@@ -5,6 +5,10 @@
 //! numbers address.
 
 #![allow(unsafe_code, reason = "calls functions that enable an instruction set")]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only x86-64 has vectors of its own")
+)]
 
 use std::ops::Range;
 
@@ -106,7 +110,7 @@ fn keep_narrow<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u32]) {
 }
 
 /// What is kept with each number.
-pub(crate) trait Beside {
+pub(crate) trait Entries {
     /// Checks whether there are `tuples` entries to read, and room for `tuples` entries.
     fn has_room(&self, tuples: usize) -> bool;
     /// Keeps the entry `from` as entry `to`.
@@ -116,9 +120,9 @@ pub(crate) trait Beside {
 }
 
 /// Keeps only numbers.
-pub(crate) struct Nothing;
+pub(crate) struct NoEntries;
 
-impl Beside for Nothing {
+impl Entries for NoEntries {
     fn has_room(&self, _: usize) -> bool {
         true
     }
@@ -131,12 +135,12 @@ impl Beside for Nothing {
 }
 
 /// Keeps positions in the list. The first number has the position `first`.
-pub(crate) struct Positions<'a> {
+pub(crate) struct PositionEntries<'a> {
     pub(crate) first: u32,
     pub(crate) kept: &'a mut [u32],
 }
 
-impl Positions<'_> {
+impl PositionEntries<'_> {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the caller's positions have 32 bits"
@@ -147,7 +151,7 @@ impl Positions<'_> {
     }
 }
 
-impl Beside for Positions<'_> {
+impl Entries for PositionEntries<'_> {
     fn has_room(&self, tuples: usize) -> bool {
         self.kept.len() >= tuples
     }
@@ -166,12 +170,12 @@ impl Beside for Positions<'_> {
 }
 
 /// Keeps values of `W` bytes: 1, 2, 4 or 8.
-pub(crate) struct Values<'a, const W: usize> {
+pub(crate) struct ValueEntries<'a, const W: usize> {
     pub(crate) values: &'a [[u8; W]],
     pub(crate) kept: &'a mut [[u8; W]],
 }
 
-impl<const W: usize> Beside for Values<'_, W> {
+impl<const W: usize> Entries for ValueEntries<'_, W> {
     fn has_room(&self, tuples: usize) -> bool {
         const {
             assert!(
@@ -201,25 +205,26 @@ pub(crate) fn is_fast(set: InstructionSet) -> bool {
 }
 
 /// Keeps the numbers that are in `range`, in order, from the start of `kept` on. Keeps the entries
-/// of these numbers in `beside` too. Returns how many were kept, and writes any values behind them.
+/// of these numbers in `entries` too. Returns how many were kept, and writes any values behind
+/// them.
 ///
-/// A step writes a whole vector at the end of the kept numbers. The number of kept
-/// numbers is at most the number of read numbers. The vector therefore ends before the end of a list
-/// with one entry for each read number, and `kept` needs no more room.
+/// A step writes a whole vector at the end of the kept numbers. The number of kept numbers is at
+/// most the number of read numbers. The vector therefore ends before the end of a list with one
+/// entry for each read number, and `kept` needs no more room.
 ///
 /// # Panics
 ///
-/// Panics if `kept` or `beside` has less room than one entry for each number.
+/// Panics if `kept` or `entries` has less room than one entry for each number.
 #[inline(never)]
-pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Beside>(
+pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Entries>(
     set: InstructionSet,
     numbers: &[N],
     range: &Range<u64>,
     kept: &mut [K],
-    beside: B,
+    entries: B,
 ) -> usize {
     assert!(
-        kept.len() >= numbers.len() && beside.has_room(numbers.len()),
+        kept.len() >= numbers.len() && entries.has_room(numbers.len()),
         "one entry for each number"
     );
     let Some(inside) = N::inside(range) else {
@@ -231,7 +236,7 @@ pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Beside>(
         InstructionSet::Avx512 => unsafe {
             with_avx512(
                 #[inline(always)]
-                || by_vectors::<avx512::Sixteen, N, K, B>(numbers, inside, kept, beside),
+                || by_vectors::<avx512::Sixteen, N, K, B>(numbers, inside, kept, entries),
             )
         },
         // SAFETY: as above.
@@ -239,44 +244,44 @@ pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Beside>(
         InstructionSet::Avx2 => unsafe {
             with_avx2(
                 #[inline(always)]
-                || by_vectors::<avx2::Eight, N, K, B>(numbers, inside, kept, beside),
+                || by_vectors::<avx2::Eight, N, K, B>(numbers, inside, kept, entries),
             )
         },
-        _ => one_by_one(numbers, inside, kept, beside, (0, 0)),
+        _ => one_by_one(numbers, inside, kept, entries, (0, 0)),
     }
 }
 
 /// [`filter`] with vectors.
 #[inline(always)]
-fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Beside>(
+fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Entries>(
     numbers: &[N],
     inside: Inside<N>,
     kept: &mut [K],
-    mut beside: B,
+    mut entries: B,
 ) -> usize {
     let (mut from, mut to) = (0, 0);
     for block in numbers.chunks_exact(V::LANES) {
         let mask = N::keep_inside::<V>(block, inside, &mut kept[to..to + V::LANES]);
-        beside.keep::<V>(from, mask, to);
+        entries.keep::<V>(from, mask, to);
         from += V::LANES;
         to += V::count(mask);
     }
-    one_by_one(numbers, inside, kept, beside, (from, to))
+    one_by_one(numbers, inside, kept, entries, (from, to))
 }
 
 /// [`filter`] of the numbers from `from` on, if `to` numbers were kept before. A branch on each
 /// number would be mispredicted, because about half of the numbers may be kept, at random.
 #[inline(always)]
-fn one_by_one<N: Filtered<K>, K: Copy, B: Beside>(
+fn one_by_one<N: Filtered<K>, K: Copy, B: Entries>(
     numbers: &[N],
     inside: Inside<N>,
     kept: &mut [K],
-    mut beside: B,
+    mut entries: B,
     (first, mut to): (usize, usize),
 ) -> usize {
     for (from, &number) in numbers.iter().enumerate().skip(first) {
         kept[to] = number.kept();
-        beside.keep_one(from, to);
+        entries.keep_one(from, to);
         to += usize::from(number.is_inside(inside));
     }
     to

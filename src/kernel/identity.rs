@@ -22,9 +22,9 @@ pub(crate) struct Private {
 }
 
 impl Operation {
-    /// Returns the identity that the private copies of the workers are filled with, and the kernels
-    /// that merge private copies. `None` if a reduction in private copies could change the bits of
-    /// the result.
+    /// Returns the identity with which workers fill their private copies, and the kernels that
+    /// merge private copies. Returns `None` if a reduction in private copies could change the bits
+    /// of the result.
     pub(crate) fn private(&self) -> Option<Private> {
         let (element, reduction, isa) = self.row?;
         let merge = match reduction {

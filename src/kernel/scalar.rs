@@ -15,8 +15,8 @@ ordered!(i8, i16, i32, i64, u8, u16, u32, u64: |a, b| Ord::min(a, b), Ord::max(a
 ///
 /// The macro makes the NaN by setting all bits. If the macro selected `$value` or `$update`, the
 /// compiler would merge this selection with the selection of the smaller or larger value. On x86
-/// the compiler would then emit a masked store, which is ten times as slow on AMD (Zen 4, AVX2: 456
-/// ns instead of 52 ns for 4 KiB of `f32`).
+/// the compiler would then emit a masked store. Measured on Zen 4 with AVX2, 4 KiB of `f32` take
+/// 456 ns with masked stores, and 52 ns with this macro.
 macro_rules! or_nan {
     ($value:expr, $update:ident) => {
         Self::from_bits($value.to_bits() | if $update.is_nan() { !0 } else { 0 })

@@ -63,9 +63,8 @@ fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     }
 }
 
-/// Returns the rates (costs of cache lines, tuples and passes, see [`Rates`]) that are typical of
-/// the machines of a vendor, scaled by the measured costs of cache lines on this machine. `None`:
-/// the memory for the measurement could not be allocated.
+/// Returns the typical [`Rates`] of a vendor's machines, scaled by the measured costs of cache
+/// lines on this machine. `None`: the memory for the measurement could not be allocated.
 pub(super) fn rates(caches: [u64; 3], vendor: Vendor) -> Option<Rates> {
     lines(caches).map(|here| scaled(&here, vendor))
 }

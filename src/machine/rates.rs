@@ -130,8 +130,8 @@ rates! {
     /// In the schedule by partition: cost of moving 4 bytes of a value with its tuple, or the
     /// number of a tuple.
     partition_value: f64 = 0.76, 3.3, step;
-    /// In the schedule by partition: cost of moving a value to a position that a kept plan has, as
-    /// a ratio of `partition_move` and `partition_value` together.
+    /// In the schedule by partition: cost of moving a value of a kept plan whose tuples are already
+    /// sorted, as a ratio of `partition_move` and `partition_value` together.
     values_again: f64 = 0.13, 0.63;
     /// In the schedule by partition: cost of reading a row of updates, as a ratio of the modelled
     /// cost of reading a row at a random position (`random_rows_cost` in `exec::cost`).

@@ -10,7 +10,7 @@ use super::number::Number;
 use super::resolve::Piece;
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
-use crate::kernel::filter::{Positions, filter};
+use crate::kernel::filter::{PositionEntries, filter};
 use crate::memory::zeroed;
 
 /// Number of entries that are filtered together, in buffers on the stack.
@@ -139,13 +139,13 @@ fn keep_destinations(numbers: &mut SmallVec<[u32; Destinations::INLINE]>, positi
     let mut len = 0;
     for first in (0..numbers.len()).step_by(FILTERED) {
         let end = numbers.len().min(first + FILTERED);
-        let beside = Positions {
+        let entries = PositionEntries {
             first: Number::new(first as u64),
             kept: &mut kept_positions,
         };
         let destinations = 0..u32::SKIPPED.into();
         let set = InstructionSet::LAST;
-        let count = filter(set, &numbers[first..end], &destinations, &mut kept, beside);
+        let count = filter(set, &numbers[first..end], &destinations, &mut kept, entries);
         numbers[len..len + count].copy_from_slice(&kept[..count]);
         positions[len..len + count].copy_from_slice(&kept_positions[..count]);
         len += count;

@@ -57,8 +57,10 @@ pub(crate) struct Extents<'a> {
 }
 
 impl<'a> Extents<'a> {
-    /// Computes the extents of a transfer. `shape` is the shape of the numbered tensor (the output
-    /// of a scatter, the data of a gather). `indices` is the shape of the indices.
+    /// Computes the extents of a transfer.
+    ///
+    /// - `shape`: shape of the numbered tensor (the output of a scatter, the data of a gather).
+    /// - `indices`: shape of the indices.
     #[inline(always)] // On the path of the smallest calls.
     pub(crate) fn new(form: &'a Form, shape: &'a [usize], indices: &'a [usize]) -> Self {
         let (tuples, list_rank) = match form.coordinates {

@@ -157,9 +157,9 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the conversion of destination numbers to offsets in another tensor of the output's
-    /// shape, with strides `strides`. `None` if the destinations are not at a constant stride in
-    /// that tensor.
+    /// Returns the conversion of destination numbers to offsets in a tensor with the output's shape
+    /// and the strides `strides`. Returns `None` if the destinations are not at a constant stride
+    /// in this tensor.
     pub(crate) fn binding<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         self.as_planned(strides).or_else(|| {
             Some(Binding {
@@ -182,9 +182,9 @@ impl IndexPlan {
         slices.dims_from_last().merged(sizes)
     }
 
-    /// Returns how destination numbers give offsets in a tensor with these strides, if every
-    /// element of the tensor has the offset that it has in the output that the plan was made for.
-    /// `None` if an element has another offset.
+    /// Returns the conversion of destination numbers to offsets in a tensor with these strides.
+    /// Returns `None` unless every element has the same offset in this tensor and in the output
+    /// that the plan was made for.
     fn as_planned<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         let mut axes = self.shape.iter().zip(self.strides.iter().zip(strides));
         let is_same = axes.all(|(&size, (planned, stride))| size <= 1 || planned == stride);

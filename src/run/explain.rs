@@ -141,8 +141,8 @@ impl Explained<'_> {
         })
     }
 
-    /// Returns the route (the way in which the crate runs the call), and the schedule that the call
-    /// uses if the route makes a plan. `facts` describe the call as a run of `self.plan`. If the
+    /// Returns the route, and the selection of a schedule in case the call is planned. `facts`
+    /// describe the call as a run of `self.plan`. If the
     /// call begins with indices, the function replaces the numbers of `facts` by these indices.
     fn choice(&self, facts: &Facts<'_>) -> Choice {
         let Some((form, layout, planning)) = self.indices else {
@@ -206,8 +206,8 @@ impl Explanation {
     ///
     /// A [`Stream`](Route::Stream) has no plan and no schedule. A streamed gather needs no scratch
     /// memory. A streamed scatter needs one copy of the output for each worker if several workers
-    /// run it and merge their results. Otherwise a streamed scatter needs one copy, or no copy if
-    /// the output is new memory.
+    /// run it and merge their results. Otherwise a streamed scatter needs one copy. It needs no
+    /// copy if it copies no data, and the output is new memory or no index is an error.
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }

@@ -147,8 +147,8 @@ impl<'p> GatherRun<'p> {
         self.explanation(dtype, allocates, None)
     }
 
-    /// Reports how a call will run. `indices`: form, layout of the indices, and options that the
-    /// plan was made from, if the plan serves one call alone. `None` for a kept plan.
+    /// Reports how a call will run. `indices` has the form, the layout of the indices and the
+    /// options of a plan that serves one call alone. `indices` is `None` for a kept plan.
     pub(crate) fn explanation(
         &self,
         dtype: DType,

@@ -10,6 +10,7 @@
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
+mod kept;
 mod ranges;
 
 use std::ops::Range;
@@ -103,7 +104,8 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Runs the call. Returns `false` if there was no memory for the copies of the output.
+    /// Runs the call. Returns `false` if there was no memory for the copies of the output, or if
+    /// other code changed an invalid index during the call. Nothing is written then.
     ///
     /// Checking indices is most of the cost of this call. The fastest method is to check a block
     /// of indices just before its updates are applied.

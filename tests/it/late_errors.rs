@@ -8,7 +8,7 @@ use crate::common::api::{Methods, Options, Request};
 use crate::common::elements::Ref;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;
-use crate::common::pools::{Threads, rayon_pool};
+use crate::common::pools::{OmitsOne, Threads, rayon_pool};
 use crate::common::random::Random;
 
 /// A sum of single elements: data, indices and updates.
@@ -118,19 +118,7 @@ fn of_workers_with_copies() {
 /// A pool that leaves out a task is detected before anything is written.
 #[test]
 fn of_a_task_that_never_ran() {
-    struct Skipping;
-
-    impl Pool for Skipping {
-        fn workers(&self) -> Option<usize> {
-            Some(3)
-        }
-
-        fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-            (1..tasks).for_each(task);
-        }
-    }
-
-    let refused = Sums::new(1000, counts(), 7_u32).refused(&Skipping);
+    let refused = Sums::new(1000, counts(), 7_u32).refused(&OmitsOne);
     let is_detected = matches!(refused, Some(ScatterError::PoolFailed { .. }));
     assert!(is_detected, "{refused:?}");
 }

@@ -9,7 +9,7 @@ use ndscatter::{
     Scatter, ScatterError, TensorView, TensorViewMut,
 };
 
-use crate::common::pools::{Sequential, Threads, rayon_pool};
+use crate::common::pools::{OmitsOne, Sequential, Threads, rayon_pool};
 use crate::common::random::Random;
 
 /// The smallest list and the smallest output for which workers get ranges, on [`machine`].
@@ -352,19 +352,6 @@ fn the_first_wrong_index_is_reported() {
 /// A pool that leaves out a task is detected before anything is written.
 #[test]
 fn a_task_that_never_ran_is_detected() {
-    #[derive(Debug)]
-    struct Skipping;
-
-    impl Pool for Skipping {
-        fn workers(&self) -> Option<usize> {
-            Some(3)
-        }
-
-        fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-            (1..tasks).for_each(task);
-        }
-    }
-
     if !are_divided() {
         return;
     }
@@ -378,7 +365,7 @@ fn a_task_that_never_ran_is_detected() {
     };
     let machine = machine(0);
     let (result, output) = call.run(
-        Execution::new().pool(&Skipping).machine(&machine),
+        Execution::new().pool(&OmitsOne).machine(&machine),
         Way::InPlace,
     );
     assert!(

@@ -128,7 +128,15 @@ fn scatters_change_routes_at_these_sizes() {
         ("many elements", skips, [65_536, 1], 600, true, Stream),
         ("too many elements", skips, [65_537, 1], 600, true, Small),
         (
-            "skipped out of place",
+            "skipped, a full cache",
+            skips,
+            [16384, 1],
+            65536,
+            false,
+            Stream,
+        ),
+        (
+            "skipped, more than a cache",
             skips,
             [16385, 1],
             65540,

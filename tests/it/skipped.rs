@@ -139,6 +139,15 @@ fn elements_of_each_size() {
     );
 }
 
+/// Elements of 16 bytes are too wide for the filter of values.
+#[cfg(feature = "num-complex")]
+#[test]
+fn elements_of_16_bytes() {
+    let pair = |at| num_complex::Complex::new(f64::from(small(at)) * 0.37, 1.0);
+    check(1, Reduction::Add, pair, |a, b| a + b);
+    check(1, Reduction::None, pair, |_, b| b);
+}
+
 #[test]
 fn rows() {
     check(

@@ -295,8 +295,9 @@ impl<N: Width> Partitioned<'_, N> {
         !self.partitions.ranges[partition].is_empty()
     }
 
-    /// Whether a partition has at least [`FETCHED_TUPLES`] tuples for each cache line of its region.
-    /// Fetching the whole region in order then costs less than fetching the written lines at random.
+    /// Whether a partition has at least [`FETCHED_TUPLES`] tuples for each cache line of its
+    /// region. Fetching the whole region in order then costs less than fetching the written lines
+    /// at random.
     fn is_dense(&self, partition: usize) -> bool {
         let tuples = self.partitions.ranges[partition].len();
         let is_ascending = self.transfer.geometry().unit > 0;
@@ -350,8 +351,8 @@ impl<N: Width> Partitioned<'_, N> {
         let (written, size) = (self.first_window(), transfer.kernels().size);
         let values = values.as_ptr().cast::<u8>().wrapping_add(first * size);
         let mut ahead = fetching.next.map(|next| self.region(next));
-        // The kernel itself prefetches the elements of a block whose region is not in a cache.
-        // Longer blocks then have fewer elements that are not prefetched.
+        // The kernel itself prefetches the elements of a block whose region is not in a cache,
+        // except the first elements of the block. Longer blocks therefore prefetch more elements.
         let block_len = match (&ahead, fetching.is_done) {
             (None, _) => numbers.len().max(1),
             (Some(_), true) => FETCHING_TUPLES,

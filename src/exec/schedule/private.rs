@@ -122,8 +122,10 @@ impl CombineKernels {
     /// Combines the updates of consecutive tuples with the windows of the private copy at `copy`.
     ///
     /// All windows of the private copy are initialised, and only the caller uses the private copy.
-    /// `numbers` has the destination numbers of the tuples. `first` is the position of the first
-    /// tuple in the list of tuples. The updates of the repetition begin at offset `src`.
+    ///
+    /// - `numbers`: destination numbers of the tuples.
+    /// - `first`: position of the first tuple in the list of tuples.
+    /// - `src`: offset at which the updates of the repetition begin.
     fn combine(
         &self,
         transfer: &Transfer<'_>,

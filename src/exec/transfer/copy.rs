@@ -212,7 +212,7 @@ impl Transfer<'_> {
             return apply();
         };
         // A slice is all elements of one repetition that one destination number addresses. A tile
-        // with a range of destination numbers copies only the slices of these numbers: a copy of
+        // with a range of destination numbers copies only the slices of these numbers. A copy of
         // the whole repetition would overwrite slices of other tiles. `fused_copy` has checked that
         // the loops over slices need no allocation.
         let slices = tile.destinations().map(|numbers| {

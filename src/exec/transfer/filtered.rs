@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Transfer;
 use super::walk::{Positions, TupleList, Width};
-use crate::kernel::filter::{self, Nothing, filter};
+use crate::kernel::filter::{NoEntries, PositionEntries, ValueEntries, filter};
 use crate::kernel::{Elements, InstructionSet};
 use crate::plan::{Number, Span};
 
@@ -51,8 +51,8 @@ impl<N: Width> List<N> {
     ///
     /// # Safety
     ///
-    /// For [`Beside::Values`], the values of all tuples have `size` bytes. They are initialised, and
-    /// nothing writes them during the call.
+    /// For [`Beside::Values`], the values of all tuples have `size` bytes. They are initialised,
+    /// and nothing writes them during the call.
     #[expect(unsafe_code, reason = "reads values at their address")]
     #[inline(always)]
     unsafe fn add(
@@ -76,7 +76,7 @@ impl<N: Width> List<N> {
                     numbers,
                     range,
                     kept,
-                    filter::Values {
+                    ValueEntries {
                         values,
                         kept: words,
                     },
@@ -89,10 +89,10 @@ impl<N: Width> List<N> {
             (Beside::Values(_, source), 4) => keep_values!(source, 4),
             (Beside::Values(_, source), 8) => keep_values!(source, 8),
             (Beside::Values(..), _) => unreachable!("`Transfer::beside` excludes other sizes"),
-            (Beside::OneValue(..), _) => filter(set, numbers, range, kept, Nothing),
+            (Beside::OneValue(..), _) => filter(set, numbers, range, kept, NoEntries),
             (Beside::Positions, _) => {
                 let positions = bytemuck::cast_slice_mut(&mut self.beside);
-                let kept_positions = filter::Positions {
+                let kept_positions = PositionEntries {
                     first: Number::new(first as u64),
                     kept: &mut positions[self.len..],
                 };

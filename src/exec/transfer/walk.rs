@@ -114,9 +114,14 @@ impl Transfer<'_> {
     /// Returns the kernels for single elements, if windows are single elements and their sources
     /// are contiguous or are one element.
     pub(in super::super) fn single_elements(&self) -> Option<Elements> {
+        let elements = self.element_kernels()?;
+        (self.source_step() == Some(1) || self.is_one_value()).then_some(elements)
+    }
+
+    /// Returns the kernels for single elements, if windows are single elements that are not joined.
+    fn element_kernels(&self) -> Option<Elements> {
         let is_single = self.direction == Direction::Scatter
             && self.geometry.window.elements() == 1
-            && (self.source_step() == Some(1) || self.is_one_value())
             && !self.joins();
         self.kernels().apply_elements.filter(|_| is_single)
     }
@@ -229,8 +234,8 @@ impl Transfer<'_> {
         unsafe { self.walk(list, window, origin, joins, streams) }
     }
 
-    /// Applies rows whose tuples have `numbers`, at `positions` in the plan's list. `origin` has the
-    /// offsets of window number 0 and of the first listed window.
+    /// Applies rows whose tuples have `numbers`, at `positions` in the plan's list. `origin` has
+    /// the offsets of window number 0 and of the first listed window.
     ///
     /// # Safety
     ///
@@ -289,12 +294,9 @@ impl Transfer<'_> {
     /// Returns the kernels for single elements and the position of each tuple in the updates, if
     /// windows are single elements with contiguous sources and tuples were skipped.
     pub(in super::super) fn listed_elements(&self) -> Option<(Elements, &[u32])> {
-        let is_single = self.direction == Direction::Scatter
-            && self.geometry.window.elements() == 1
-            && self.geometry.source_step() == Some(1)
-            && matches!(self.kernels().size, 1 | 2 | 4 | 8)
-            && !self.joins();
-        let elements = self.kernels().apply_elements.filter(|_| is_single)?;
+        let has_values =
+            self.geometry.source_step() == Some(1) && matches!(self.kernels().size, 1 | 2 | 4 | 8);
+        let elements = self.element_kernels().filter(|_| has_values)?;
         Some((elements, self.listed_positions()?))
     }
 

@@ -57,38 +57,6 @@ const fn halves() -> [u8; 16] {
     halves
 }
 
-/// Returns the mask of four numbers for which `number - start` is at most `span`, without sign.
-#[inline(always)]
-fn inside_four(numbers: &[u64], start: u64, span: u64) -> u32 {
-    assert!(numbers.len() == 4, "a slice of one vector");
-    // AVX2 compares only signed integers.
-    const BIAS: u64 = 1 << 63;
-    // SAFETY: `numbers` has 32 bytes. The machine has AVX2, see the module `avx2`.
-    let outside = unsafe {
-        let numbers = x86::_mm256_loadu_si256(numbers.as_ptr().cast());
-        let start = x86::_mm256_set1_epi64x(start.wrapping_add(BIAS) as i64);
-        let after = x86::_mm256_sub_epi64(numbers, start);
-        let span = x86::_mm256_set1_epi64x(span.wrapping_add(BIAS) as i64);
-        x86::_mm256_movemask_pd(x86::_mm256_castsi256_pd(x86::_mm256_cmpgt_epi64(
-            after, span,
-        )))
-    };
-    outside as u32 ^ 0xf
-}
-
-/// Keeps the values whose bits are set in the low four bits of the mask.
-#[inline(always)]
-fn keep_four(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
-    assert!(values.len() == 4 && to.len() == 4, "slices of one vector");
-    let halves = u32::from(HALVES[mask as usize & 0xf]);
-    // SAFETY: both slices have 32 bytes. The machine has AVX2, see the module `avx2`.
-    unsafe {
-        let values = x86::_mm256_loadu_si256(values.as_ptr().cast());
-        let kept = Eight::compress(values, halves);
-        x86::_mm256_storeu_si256(to.as_mut_ptr().cast(), kept);
-    }
-}
-
 impl Vectors for Eight {
     const LANES: usize = 8;
     type Lanes = x86::__m256i;
@@ -107,9 +75,21 @@ impl Vectors for Eight {
     }
 
     #[inline(always)]
-    fn inside_u64(numbers: &[u64], start: u64, span: u64) -> u32 {
-        let (low, high) = numbers.split_at(LANES / 2);
-        inside_four(low, start, span) | (inside_four(high, start, span) << 4)
+    fn inside_half(numbers: &[u64], start: u64, span: u64) -> u32 {
+        assert!(numbers.len() == 4, "a slice of one vector");
+        // AVX2 compares only signed integers.
+        const BIAS: u64 = 1 << 63;
+        // SAFETY: `numbers` has 32 bytes. The machine has AVX2, see the module `avx2`.
+        let outside = unsafe {
+            let numbers = x86::_mm256_loadu_si256(numbers.as_ptr().cast());
+            let start = x86::_mm256_set1_epi64x(start.wrapping_add(BIAS) as i64);
+            let after = x86::_mm256_sub_epi64(numbers, start);
+            let span = x86::_mm256_set1_epi64x(span.wrapping_add(BIAS) as i64);
+            x86::_mm256_movemask_pd(x86::_mm256_castsi256_pd(x86::_mm256_cmpgt_epi64(
+                after, span,
+            )))
+        };
+        outside as u32 ^ 0xf
     }
 
     #[inline(always)]
@@ -184,11 +164,15 @@ impl Vectors for Eight {
     }
 
     #[inline(always)]
-    fn keep_wide(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
-        let (low, high) = values.split_at(LANES / 2);
-        keep_four(low, mask, &mut to[..4]);
-        let first = Self::count(mask & 0xf);
-        keep_four(high, mask >> 4, &mut to[first..first + 4]);
+    fn keep_half(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
+        assert!(values.len() == 4 && to.len() == 4, "slices of one vector");
+        let halves = u32::from(HALVES[mask as usize & 0xf]);
+        // SAFETY: both slices have 32 bytes. The machine has AVX2, see the module `avx2`.
+        unsafe {
+            let values = x86::_mm256_loadu_si256(values.as_ptr().cast());
+            let kept = Eight::compress(values, halves);
+            x86::_mm256_storeu_si256(to.as_mut_ptr().cast(), kept);
+        }
     }
 
     /// AVX2 does not include the instruction that counts bits, so this is a table.

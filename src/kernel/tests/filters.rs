@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use super::super::InstructionSet;
-use super::super::filter::{Filtered, Nothing, Positions, Values, filter};
+use super::super::filter::{Filtered, NoEntries, PositionEntries, ValueEntries, filter};
 use super::Bits;
 
 /// Lengths around each number of lanes, and around the blocks of the schedule by destination.
@@ -35,8 +35,8 @@ fn ranges(numbers: &[u64], lowest: u64, count: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Checks what `run` keeps of `numbers` as `K`, with the entry of each. `run` gets room for one entry per
-/// number.
+/// Checks what `run` keeps of `numbers` as `K`, with the entry of each. `run` gets room for one
+/// entry per number.
 fn check<N, K, E>(
     numbers: &[N],
     range: &Range<u64>,
@@ -51,7 +51,8 @@ fn check<N, K, E>(
         let kept = K::try_from(number.into()).ok()?;
         range.contains(&number.into()).then_some((kept, entry))
     };
-    let (expected, beside): (Vec<K>, Vec<E>) = numbers.iter().zip(entries).filter_map(keep).unzip();
+    let (expected, expected_entries): (Vec<K>, Vec<E>) =
+        numbers.iter().zip(entries).filter_map(keep).unzip();
     for &set in InstructionSet::available() {
         let mut kept = vec![K::default(); numbers.len()];
         let mut kept_entries = entries.to_vec();
@@ -59,7 +60,7 @@ fn check<N, K, E>(
         let len = run(set, &mut kept, &mut kept_entries);
         let case = format!("{set}, {} numbers, {range:?}", numbers.len());
         assert_eq!(kept[..len], expected, "numbers, {case}");
-        assert_eq!(kept_entries[..len], beside, "entries, {case}");
+        assert_eq!(kept_entries[..len], expected_entries, "entries, {case}");
     }
 }
 
@@ -88,11 +89,11 @@ where
 {
     let values = &values::<W>(numbers.len());
     check(numbers, range, values, |set, kept, kept_values| {
-        let beside = Values {
+        let entries = ValueEntries {
             values,
             kept: kept_values,
         };
-        filter(set, numbers, range, kept, beside)
+        filter(set, numbers, range, kept, entries)
     });
 }
 
@@ -107,15 +108,15 @@ where
     let position = |at: usize| first + u32::try_from(at).expect("a short list");
     let positions: Vec<u32> = (0..numbers.len()).map(position).collect();
     check(numbers, range, &positions, |set, kept, kept_positions| {
-        let beside = Positions {
+        let entries = PositionEntries {
             first,
             kept: kept_positions,
         };
-        filter(set, numbers, range, kept, beside)
+        filter(set, numbers, range, kept, entries)
     });
     let nothing = vec![(); numbers.len()];
     check(numbers, range, &nothing, |set, kept, _| {
-        filter(set, numbers, range, kept, Nothing)
+        filter(set, numbers, range, kept, NoEntries)
     });
     check_values::<N, K, 1>(numbers, range);
     check_values::<N, K, 2>(numbers, range);
@@ -183,14 +184,14 @@ fn room_is_checked() {
         &[0_u32; 20],
         &range,
         &mut [0; 19],
-        Nothing,
+        NoEntries,
     );
 }
 
 #[test]
 #[should_panic(expected = "one entry for each number")]
 fn room_beside_is_checked() {
-    let beside = Values {
+    let entries = ValueEntries {
         values: &[[0_u8; 4]; 19],
         kept: &mut [[0; 4]; 20],
     };
@@ -199,6 +200,6 @@ fn room_beside_is_checked() {
         &[0_u32; 20],
         &(0..1),
         &mut [0; 20],
-        beside,
+        entries,
     );
 }

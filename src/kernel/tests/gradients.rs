@@ -59,9 +59,9 @@ fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32
         factor_of_updates: 2.0,
     };
     let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have a maximum");
-    // SAFETY: the call has one group, which is one destination with `tuples` sources. `gradient`,
-    // `data` and `of_data` have the row of this destination. `updates` and `of_updates` have one
-    // row for each source.
+    // SAFETY: the call has one group. The group has one destination and `tuples` sources.
+    // `gradient`, `data` and `of_data` have the row of this destination. `updates` and `of_updates`
+    // have one row for each source.
     unsafe { kernel(&tensors, &[group], &shares) };
     (of_data, of_updates)
 }

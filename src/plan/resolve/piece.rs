@@ -62,8 +62,7 @@ impl Piece {
     }
 
     /// Describes at most [`RUN`] destination numbers: the first number, the last number, and the
-    /// [`Facts`] (whether the numbers increase, whether they are ordered, and the number of breaks:
-    /// positions where a number is not its predecessor plus one).
+    /// [`Facts`] about all numbers.
     #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {

@@ -86,8 +86,8 @@ struct Steps<'a> {
     /// Difference between the destination numbers of rows at equal positions in one sequence and in
     /// the next sequence (axis 0).
     sequence: u64,
-    /// For each axis between axis 0 and the axis of the rows: its size, and the difference between
-    /// the destination numbers of rows at one position and at the next position of the axis.
+    /// Size and difference of each axis between axis 0 and the axis of the rows. The difference is
+    /// between the destination numbers of rows at neighbouring positions of the axis.
     between: &'a [(usize, u64)],
     /// Difference between the destination numbers of one row of a sequence and of the next row.
     position: u64,

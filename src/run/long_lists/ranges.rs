@@ -8,13 +8,14 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use super::kept::Kept;
 use super::{CHECKED_TUPLES, LongList, MERGED_BYTES};
 use crate::error::ScatterError;
 use crate::exec::one_value::OneValue;
 use crate::exec::part;
 use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
-use crate::kernel::filter::{Filtered, Nothing, Values, filter, is_fast};
+use crate::kernel::filter::is_fast;
 use crate::kernel::{Spread, prefetch_bytes};
 use crate::plan::Block;
 
@@ -57,12 +58,6 @@ impl Shared {
     fn at(&self, bytes: usize) -> *mut u8 {
         self.0.wrapping_add(bytes)
     }
-}
-
-/// Buffers for the tuples of a block that a worker keeps: numbers, and values of at most 8 bytes.
-struct Kept {
-    numbers: [u32; CHECKED_TUPLES],
-    values: [u64; CHECKED_TUPLES],
 }
 
 impl LongList<'_> {
@@ -226,67 +221,6 @@ impl LongList<'_> {
         }
     }
 
-    /// Applies a block of tuples from number `first` on. Some of `numbers` are of skipped tuples.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::run`], with an initialised `copy` in place of the output. The other numbers
-    /// are numbers of elements. Updates have at most 8 bytes.
-    #[inline(never)]
-    pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
-        debug_assert!(self.flat.elements <= u32::MAX as usize, "too many elements");
-        let (mut kept, range) = (Kept::new(), 0..self.flat.elements as u64);
-        let source = self.buffers.source;
-        // SAFETY: there is one update for each tuple. The filter keeps the numbers of elements. The
-        // caller guarantees the rest.
-        unsafe {
-            match self.operation.kernels.size {
-                1 => kept.apply_values::<_, 1>(
-                    self,
-                    copy,
-                    (numbers, source.cast::<[u8; 1]>().add(first)),
-                    &range,
-                ),
-                2 => kept.apply_values::<_, 2>(
-                    self,
-                    copy,
-                    (numbers, source.cast::<[u8; 2]>().add(first)),
-                    &range,
-                ),
-                4 => kept.apply_values::<_, 4>(
-                    self,
-                    copy,
-                    (numbers, source.cast::<[u8; 4]>().add(first)),
-                    &range,
-                ),
-                _ => kept.apply_values::<_, 8>(
-                    self,
-                    copy,
-                    (numbers, source.cast::<[u8; 8]>().add(first)),
-                    &range,
-                ),
-            }
-        }
-    }
-
-    /// Applies one value to a block of tuples. Some of `numbers` are of skipped tuples.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::apply_others`].
-    #[inline(never)]
-    pub(super) unsafe fn apply_one_value_to_others(
-        &self,
-        one: &OneValue,
-        copy: *mut u8,
-        numbers: &[u32],
-    ) {
-        let (mut kept, range) = (Kept::new(), 0..self.flat.elements as u64);
-        let numbers = kept.numbers(self, numbers, &range);
-        // SAFETY: the filter keeps the numbers of elements. The caller guarantees the rest.
-        unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
-    }
-
     /// [`Self::apply_range`] for updates of `W` bytes.
     ///
     /// # Safety
@@ -355,54 +289,5 @@ impl LongList<'_> {
                 one.apply(self.kernel.u32, copy, numbers, spread);
             }
         })
-    }
-}
-
-impl Kept {
-    fn new() -> Self {
-        Self {
-            numbers: [0; CHECKED_TUPLES],
-            values: [0; CHECKED_TUPLES],
-        }
-    }
-
-    /// Returns the numbers that are in `range`.
-    #[inline(always)]
-    fn numbers<N: Filtered<u32>>(
-        &mut self,
-        list: &LongList<'_>,
-        numbers: &[N],
-        range: &Range<u64>,
-    ) -> &[u32] {
-        let len = filter(list.set, numbers, range, &mut self.numbers, Nothing);
-        &self.numbers[..len]
-    }
-
-    /// Applies the updates whose numbers are in `range`.
-    ///
-    /// # Safety
-    ///
-    /// There is one update for each number. The caller guarantees what `ElementsFn` requires, for
-    /// the numbers of the range and elements of `W` bytes.
-    #[inline(always)]
-    unsafe fn apply_values<N: Filtered<u32>, const W: usize>(
-        &mut self,
-        list: &LongList<'_>,
-        copy: *mut u8,
-        (numbers, updates): (&[N], *const [u8; W]),
-        range: &Range<u64>,
-    ) {
-        // SAFETY: the caller guarantees the updates.
-        let values = unsafe { std::slice::from_raw_parts(updates, numbers.len()) };
-        let (kept_values, _) = bytemuck::cast_slice_mut::<_, u8>(&mut self.values).as_chunks_mut();
-        let beside = Values {
-            values,
-            kept: kept_values,
-        };
-        let len = filter(list.set, numbers, range, &mut self.numbers, beside);
-        let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
-        // SAFETY: the filter has stored one value for each number that it kept. The buffer is
-        // aligned for elements of at most 8 bytes. The caller guarantees the rest.
-        unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
     }
 }

@@ -287,7 +287,8 @@ impl Sorting<'_, '_> {
     }
 
     /// Moves the numbers of all tuples to the buffer `moved`, and their entries to the buffer
-    /// `entries`. A buffer that is not given is left out. `entry` gets the address of the updates and the position of the tuple in the plan's list.
+    /// `entries`. A buffer that is not given is left out. `entry` gets the address of the updates
+    /// and the position of the tuple in the plan's list.
     fn move_entries<N: Number, V: Pod + Send>(
         &self,
         list: &PartitionedList<'_, N>,

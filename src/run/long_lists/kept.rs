@@ -1,0 +1,126 @@
+//! Keeps some tuples of a checked block: the tuples of a range of elements, or the tuples that are
+//! not skipped.
+//!
+//! The module knows numbers and values of a block. It does not know which worker applies them.
+
+use std::ops::Range;
+
+use super::{CHECKED_TUPLES, LongList};
+use crate::exec::one_value::OneValue;
+use crate::kernel::Spread;
+use crate::kernel::filter::{Filtered, NoEntries, ValueEntries, filter};
+
+/// Buffers for the tuples of a block that are kept: numbers, and values of at most 8 bytes.
+pub(super) struct Kept {
+    numbers: [u32; CHECKED_TUPLES],
+    values: [u64; CHECKED_TUPLES],
+}
+
+impl Kept {
+    pub(super) fn new() -> Self {
+        Self {
+            numbers: [0; CHECKED_TUPLES],
+            values: [0; CHECKED_TUPLES],
+        }
+    }
+
+    /// Returns the numbers that are in `range`.
+    #[inline(always)]
+    pub(super) fn numbers<N: Filtered<u32>>(
+        &mut self,
+        list: &LongList<'_>,
+        numbers: &[N],
+        range: &Range<u64>,
+    ) -> &[u32] {
+        let len = filter(list.set, numbers, range, &mut self.numbers, NoEntries);
+        &self.numbers[..len]
+    }
+
+    /// Applies the updates whose numbers are in `range`.
+    ///
+    /// # Safety
+    ///
+    /// There is one update for each number. The caller guarantees what `ElementsFn` requires, for
+    /// the numbers of the range and elements of `W` bytes.
+    #[inline(always)]
+    pub(super) unsafe fn apply_values<N: Filtered<u32>, const W: usize>(
+        &mut self,
+        list: &LongList<'_>,
+        copy: *mut u8,
+        (numbers, updates): (&[N], *const [u8; W]),
+        range: &Range<u64>,
+    ) {
+        // SAFETY: the caller guarantees the updates.
+        let values = unsafe { std::slice::from_raw_parts(updates, numbers.len()) };
+        let (kept_values, _) = bytemuck::cast_slice_mut::<_, u8>(&mut self.values).as_chunks_mut();
+        let entries = ValueEntries {
+            values,
+            kept: kept_values,
+        };
+        let len = filter(list.set, numbers, range, &mut self.numbers, entries);
+        let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
+        // SAFETY: the filter has stored one value for each number that it kept. The buffer is
+        // aligned for elements of at most 8 bytes. The caller guarantees the rest.
+        unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
+    }
+}
+
+/// Blocks with skipped tuples. The filter keeps the numbers of elements, so it drops the number of
+/// a skipped tuple.
+impl LongList<'_> {
+    /// Applies a block of tuples from number `first` on, without the skipped tuples.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`], with an initialised `copy` in place of the output. The numbers of
+    /// tuples that are not skipped are numbers of elements. Updates have at most 8 bytes.
+    #[inline(never)]
+    pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
+        // SAFETY: the caller guarantees what the functions require.
+        unsafe {
+            match self.operation.kernels.size {
+                1 => self.apply_others_of::<1>(copy, first, numbers),
+                2 => self.apply_others_of::<2>(copy, first, numbers),
+                4 => self.apply_others_of::<4>(copy, first, numbers),
+                _ => self.apply_others_of::<8>(copy, first, numbers),
+            }
+        }
+    }
+
+    /// Implements [`Self::apply_others`] for updates of `W` bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_others`]. Updates have `W` bytes.
+    unsafe fn apply_others_of<const W: usize>(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
+        debug_assert_eq!(W, self.operation.kernels.size, "bytes of an update");
+        let updates = self.buffers.source.cast::<[u8; W]>().wrapping_add(first);
+        // SAFETY: there is one update for each tuple. The filter keeps the numbers of elements. The
+        // caller guarantees the rest.
+        unsafe { Kept::new().apply_values(self, copy, (numbers, updates), &self.all_elements()) };
+    }
+
+    /// Applies one value to a block of tuples, without the skipped tuples.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_others`].
+    #[inline(never)]
+    pub(super) unsafe fn apply_one_value_to_others(
+        &self,
+        one: &OneValue,
+        copy: *mut u8,
+        numbers: &[u32],
+    ) {
+        let mut kept = Kept::new();
+        let numbers = kept.numbers(self, numbers, &self.all_elements());
+        // SAFETY: the filter keeps the numbers of elements. The caller guarantees the rest.
+        unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
+    }
+
+    /// Returns the numbers of all elements. `Facts::can_stream` has checked that they have 32 bits.
+    fn all_elements(&self) -> Range<u64> {
+        debug_assert!(self.flat.elements <= u32::MAX as usize, "too many elements");
+        0..self.flat.elements as u64
+    }
+}

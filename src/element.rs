@@ -8,9 +8,10 @@ use crate::names::named;
 
 /// An element type known at run time.
 ///
-/// [`as_str`](Self::as_str) is the name of the Rust type, such as `f32`. Types without a Rust
-/// name are `complex64`, `complex128` and `bytes1` to `bytes16`. `from_str` also reads the
-/// names of numpy and torch (`float32`, `half`) and of ONNX (`FLOAT16`), in any case.
+/// [`as_str`](Self::as_str) returns the name of the Rust type, such as `f32`. Types without a Rust
+/// name are called `complex64`, `complex128` and `bytes1` to `bytes16`. `from_str` reads these
+/// names. It also reads the names of numpy and torch (`float32`, `half`) and of ONNX (`FLOAT16`).
+/// `from_str` ignores the case of letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -38,15 +39,15 @@ pub enum DType {
     F32,
     /// `f64`
     F64,
-    /// A byte: 0 is false and every other value is true. Reductions write 0 or 1. Views of
-    /// Rust's `bool` contain only 0 and 1.
+    /// An element is one byte: 0 is false and every other value is true. Every reduction writes 0
+    /// or 1. Views of Rust's `bool` contain only 0 and 1.
     Bool,
     /// Complex number of two `f32`
     Complex64,
     /// Complex number of two `f64`
     Complex128,
     /// 1 byte of a type that the crate does not know, such as an 8-bit float. Elements of all
-    /// `Bytes` types are moved and never reduced, and have alignment 1.
+    /// `Bytes` types can be copied but not reduced. Their alignment is 1 byte.
     Bytes1,
     /// 2 bytes of an unknown type
     Bytes2,
@@ -70,7 +71,7 @@ impl DType {
         }
     }
 
-    /// Alignment of the address of an element, in bytes.
+    /// Required alignment of the address of an element, in bytes.
     pub const fn alignment(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::Bool => 1,
@@ -82,12 +83,13 @@ impl DType {
         }
     }
 
-    /// Whether `indices` can have this type: `i8` to `i64`, `u8` to `u64`.
+    /// Whether `indices` can have this type. The index types are the signed and unsigned integers
+    /// of 8 to 64 bits.
     pub const fn is_index(self) -> bool {
         IndexType::of(self).is_some()
     }
 
-    /// Whether the crate knows only the size of the elements. Such elements are moved and never
+    /// Whether the crate knows only the size of the elements. Such elements can be copied but not
     /// reduced.
     pub const fn is_opaque(self) -> bool {
         matches!(
@@ -96,8 +98,8 @@ impl DType {
         )
     }
 
-    /// Returns the [opaque](Self::is_opaque) type with elements of `size` bytes. `None` for a
-    /// size other than 1, 2, 4, 8 or 16.
+    /// Returns the [opaque](Self::is_opaque) type with elements of `size` bytes, or `None` if
+    /// `size` is not 1, 2, 4, 8 or 16.
     ///
     /// # Examples
     ///
@@ -118,8 +120,8 @@ impl DType {
         })
     }
 
-    /// Returns the real type in which gradients of these elements, or of their components, are
-    /// computed. `None` for elements without a gradient.
+    /// Returns the real type in which gradients of these elements are computed: `f32` or `f64`. For
+    /// complex numbers, it is the type of a component. `None` for elements without a gradient.
     pub(crate) const fn computed(self) -> Option<Self> {
         match self {
             Self::F16 | Self::BF16 | Self::F32 | Self::Complex64 => Some(Self::F32),
@@ -159,7 +161,7 @@ impl IndexType {
 }
 
 named! { DType, "element type":
-    // The names of Rust, then those of numpy, torch and ONNX.
+    // The first name is the name of the Rust type. The names of numpy, torch and ONNX follow.
     I8 => "i8" | "int8",
     I16 => "i16" | "int16" | "short",
     I32 => "i32" | "int32" | "int",
@@ -192,10 +194,10 @@ mod sealed {
 /// arrays of 1, 2, 4, 8 or 16 bytes. The feature `half` adds `f16` and `bf16`. The feature
 /// `num-complex` adds `Complex<f32>` and `Complex<f64>`.
 ///
-/// The trait is sealed. Every implementor has the size and alignment of [`Element::DTYPE`], and
-/// the executor relies on this.
+/// The trait is sealed, so other crates cannot implement it. Every implementing type has the size
+/// and the alignment of [`Element::DTYPE`]. The executor relies on this.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
-    /// The element type at run time.
+    /// The [`DType`] of this Rust type.
     const DTYPE: DType;
 }
 

@@ -1,7 +1,7 @@
 //! The reasons why a call was refused.
 //!
 //! This module knows the facts of a refusal (shapes, positions, sizes) and their text. It does not
-//! know how a fact was found.
+//! know how these facts were found.
 
 use std::fmt;
 
@@ -10,21 +10,22 @@ use crate::reduction::{CacheMode, Reduction};
 
 /// The reason why a scatter, a gather or a gradient was refused.
 ///
-/// An error means that nothing has been written. There are two exceptions:
-/// [`ScatterError::PoolFailed`], and an output of new memory
-/// ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
+/// After an error, nothing has been written, with two exceptions. After
+/// [`ScatterError::PoolFailed`], and in an output marked as new memory
+/// ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)), elements may have changed.
 ///
-/// The error does not depend on the number of threads. Errors about shapes and options come first.
-/// Errors about indices out of bounds come next. An error about an index out of bounds reports the
-/// first invalid tuple in row-major order, and its first invalid axis. Errors about duplicates come
-/// last.
+/// The error does not depend on the number of threads. A call with several faults reports one
+/// error. Errors about shapes and options have precedence over errors about indices out of bounds.
+/// Errors about indices out of bounds have precedence over errors about duplicates. If several
+/// indices are out of bounds, the error names the first invalid tuple in row-major order, and the
+/// first invalid axis of this tuple.
 ///
-/// The text of an error starts in lower case, contains every field, and ends without a full
-/// stop.
+/// The text of an error contains the value of every field. The text starts in lower case and ends
+/// without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScatterError {
-    /// The slice of a contiguous view has another length than the shape requires.
+    /// The length of the slice of a contiguous view is not the number of elements of the shape.
     #[error(
         "shape {shape:?} has {expected} elements but the slice has {actual}; pass a slice of that length, or an offset and strides"
     )]
@@ -37,18 +38,18 @@ pub enum ScatterError {
         actual: usize,
     },
 
-    /// The elements of a shape, gaps between them included, need more bytes than memory can
-    /// address.
+    /// The number of elements of a shape is above `isize::MAX`, or the elements, including the gaps
+    /// between them, span more than `isize::MAX` bytes.
     ///
-    /// Sizes of 0 are left out of the product of the sizes, so an empty shape can be refused
-    /// too.
+    /// A size of 0 counts as 1 in the number of elements. A shape without elements can therefore be
+    /// refused too.
     #[error("shape {shape:?} reaches beyond what memory can address; use smaller sizes or strides")]
     ShapeOverflow {
         /// The shape.
         shape: Vec<usize>,
     },
 
-    /// The number of strides is not the number of dimensions.
+    /// The number of strides differs from the number of dimensions.
     #[error("shape {shape:?} needs {} strides but {} were given: {strides:?}", shape.len(), strides.len())]
     StridesRank {
         /// The shape.
@@ -57,7 +58,7 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// Offset and strides place an element outside the slice.
+    /// The offset and the strides place an element outside the slice.
     #[error(
         "offset {offset} with shape {shape:?} and strides {strides:?} leaves the slice of {len} elements; pass a longer slice or another offset"
     )]
@@ -72,7 +73,7 @@ pub enum ScatterError {
         len: usize,
     },
 
-    /// Two elements of an output have one address.
+    /// Two elements of an output have the same address.
     #[error(
         "an output of shape {shape:?} and strides {strides:?} overlaps itself; use strides that give each element its own address"
     )]
@@ -113,13 +114,14 @@ pub enum ScatterError {
         shape: Vec<usize>,
         /// The element type.
         dtype: DType,
-        /// Bytes from the start of the lowest element to the end of the highest.
+        /// Bytes from the start of the element with the lowest address to the end of the element
+        /// with the highest address.
         needed: usize,
         /// Bytes of the slice.
         actual: usize,
     },
 
-    /// A stride in bytes is not a multiple of the size of an element.
+    /// A stride, in bytes, is not a multiple of the size of an element.
     #[error("{stride} bytes, the stride of axis {axis}, is not a multiple of the size of {dtype}")]
     ByteStride {
         /// The axis.
@@ -130,7 +132,8 @@ pub enum ScatterError {
         dtype: DType,
     },
 
-    /// An input, or a second output, shares memory with a tensor that the call writes.
+    /// An input shares memory with a tensor that the call writes, or two outputs of a gradient
+    /// share memory.
     #[error(
         "`{tensor}` shares memory with a tensor that the call writes; use separate memory (the `data` of a scatter may also be the output itself: same address, shape and strides)"
     )]
@@ -139,9 +142,10 @@ pub enum ScatterError {
         tensor: &'static str,
     },
 
-    /// Booleans that may be any byte would be moved into memory of Rust's `bool`.
+    /// The call would copy booleans that may be any byte into memory of Rust's `bool`, which holds
+    /// only 0 and 1.
     ///
-    /// Views from bytes or raw parts have such booleans.
+    /// Booleans may be any byte in a view that was made from bytes or raw parts.
     #[error(
         "`{tensor}` has booleans that may be any byte, but the output holds those of Rust; make both views from bytes or raw parts, or both from `bool`"
     )]
@@ -150,7 +154,7 @@ pub enum ScatterError {
         tensor: &'static str,
     },
 
-    /// The output of an in-place call may be uninitialised memory.
+    /// An in-place scatter reads `data`, but `data` is a view of memory that may be uninitialised.
     #[error(
         "`data` is a view that is only written, but an in-place call reads it; use `AnyViewMut::from_raw_parts`"
     )]
@@ -159,7 +163,7 @@ pub enum ScatterError {
     /// An address is not a multiple of the alignment of the element type.
     #[error("address {address:#x} is not aligned for {dtype}; use a multiple of {alignment}")]
     Misaligned {
-        /// The address of element `[0, 0, ...]`, or of the slice of bytes.
+        /// The address of element `[0, 0, ...]`, or of the first byte of a slice of bytes.
         address: usize,
         /// The element type.
         dtype: DType,
@@ -168,22 +172,22 @@ pub enum ScatterError {
     },
 
     /// `indices` of [`Scatter::nd`](crate::Scatter::nd) or [`Gather::nd`](crate::Gather::nd) has
-    /// rank 0. The last dimension of `indices` must hold the coordinates of a tuple.
+    /// rank 0. A last dimension is required, because it holds the coordinates of a tuple.
     #[error("`indices` must have rank 1 or more; its last dimension holds the coordinates")]
     IndicesRank,
 
-    /// A tuple has more coordinates than `data` has dimensions.
+    /// A tuple has more coordinates than `data` has dimensions, not counting batch dimensions.
     #[error(
         "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit `data`, which has rank {rank} without batch dimensions; use at most {rank} coordinates"
     )]
     TupleLength {
         /// Number of coordinates of a tuple, `indices.shape[-1]`.
         tuple_len: usize,
-        /// Rank of `data`, minus the batch dimensions of a gather.
+        /// Rank of `data`, minus the number of batch dimensions of a gather.
         rank: usize,
     },
 
-    /// The axis is not in `-rank..rank`.
+    /// The axis is outside the range `-rank..rank`.
     #[error("axis {axis} is out of range for data of rank {rank}")]
     AxisOutOfRange {
         /// The axis, as the caller gave it.
@@ -192,16 +196,16 @@ pub enum ScatterError {
         rank: usize,
     },
 
-    /// `updates` has another shape than the operator requires.
+    /// The shape of `updates` is not the shape that the operator requires.
     #[error("`updates` has shape {actual:?} but `data` and `indices` require {expected:?}")]
     UpdatesShape {
-        /// The shape that `data` and `indices` require.
+        /// The required shape, computed from `data` and `indices`.
         expected: Vec<usize>,
         /// The shape of `updates`.
         actual: Vec<usize>,
     },
 
-    /// `indices` of an element-wise operator has another rank than `data`.
+    /// The ranks of `indices` and `data` of an element-wise operator differ.
     #[error(
         "`indices` has rank {indices} but `data` has rank {rank}; element-wise operators require equal ranks"
     )]
@@ -212,8 +216,8 @@ pub enum ScatterError {
         indices: usize,
     },
 
-    /// `indices` of an element-wise operator is longer than `data` along an axis that is not
-    /// indexed.
+    /// `indices` of an element-wise operator is longer than `data` along an axis other than the
+    /// indexed axis.
     #[error(
         "`indices` has size {size} along axis {axis} but `data` has size {data_size}; `indices` may be longer only along the indexed axis"
     )]
@@ -226,39 +230,42 @@ pub enum ScatterError {
         data_size: usize,
     },
 
-    /// The indices of a cache do not have one position per sequence, nor one position for all.
+    /// `write_indices` of a cache has neither shape `[batch]` (one position per sequence) nor shape
+    /// `[]` (one position for all sequences).
     #[error(
         "`write_indices` has shape {actual:?}; use shape [{batch}] for one position per sequence, or shape [] for one position that all sequences share"
     )]
     WriteIndicesShape {
         /// Number of sequences, which is the size of axis 0.
         batch: usize,
-        /// The shape of the indices.
+        /// The shape of `write_indices`.
         actual: Vec<usize>,
     },
 
-    /// A cache position is negative or, in linear mode, leaves no room for the update.
+    /// A write index of a cache is negative. Or the mode is linear, and the update would extend
+    /// beyond the end of the cache.
     #[error(
         "write index {index} of sequence {batch} is out of range: an update of length {update_len} in a cache of length {cache_len} must begin {}",
         Positions(.update_len, .cache_len, .mode)
     )]
     WriteIndex {
-        /// Number of the sequence.
+        /// Number of the sequence, counted from 0.
         batch: usize,
         /// The index, as the caller gave it.
         index: i128,
-        /// Length of the update along the axis.
+        /// Length of the update along the written axis.
         update_len: usize,
-        /// Length of the cache along the axis.
+        /// Length of the cache along the written axis.
         cache_len: usize,
-        /// Behaviour at the end of the cache.
+        /// The mode of the cache: linear or circular.
         mode: CacheMode,
     },
 
-    /// The updates of a cache have another rank than the cache.
+    /// The rank of `updates` differs from the rank of the cache.
     ///
-    /// Other sizes along other axes are [`Self::UpdatesShape`]. A larger size along the written
-    /// axis is [`Self::UpdateTooLong`].
+    /// If the rank is right, two other errors exist. [`Self::UpdateTooLong`]: `updates` is longer
+    /// than the cache along the written axis. [`Self::UpdatesShape`]: the sizes of `updates` and
+    /// the cache differ along another axis.
     #[error(
         "`updates` has shape {actual:?} but must have the shape of the cache, {cache:?}, with any size up to {} along axis {axis}",
         .cache[*.axis]
@@ -266,26 +273,26 @@ pub enum ScatterError {
     CacheUpdatesShape {
         /// The shape of the cache.
         cache: Vec<usize>,
-        /// The axis that is written.
+        /// The written axis.
         axis: usize,
         /// The shape of `updates`.
         actual: Vec<usize>,
     },
 
-    /// An update is longer than its cache.
+    /// `updates` is longer than the cache along the written axis.
     #[error(
         "an update of length {update_len} along axis {axis} does not fit a cache of length {cache_len}"
     )]
     UpdateTooLong {
         /// The axis.
         axis: usize,
-        /// Length of the update along the axis.
+        /// Length of the update along the written axis.
         update_len: usize,
-        /// Length of the cache along the axis.
+        /// Length of the cache along the written axis.
         cache_len: usize,
     },
 
-    /// The written axis of a cache is axis 0, which holds the sequences.
+    /// The written axis of a cache is axis 0, which holds the sequences, or `data` has rank 0 or 1.
     #[error(
         "axis 0 of `data` holds the sequences, and `data` has rank {rank}; write along axis 1 or a later axis of data of rank 2 or more"
     )]
@@ -294,8 +301,9 @@ pub enum ScatterError {
         rank: usize,
     },
 
-    /// The number of batch dimensions is too large for `data` or `indices`. The last dimension of
-    /// `indices` holds coordinates and cannot be a batch dimension.
+    /// The number of batch dimensions is above the rank of `data`, or not below the rank of
+    /// `indices`. The last dimension of `indices` holds coordinates and cannot be a batch
+    /// dimension.
     #[error(
         "{batch_dims} batch dimensions do not fit data of rank {data_rank} and indices of rank {indices_rank}; use at most {data_rank} batch dimensions, and fewer than {indices_rank}"
     )]
@@ -308,7 +316,7 @@ pub enum ScatterError {
         indices_rank: usize,
     },
 
-    /// The batch dimensions of `data` and `indices` differ.
+    /// The sizes of the batch dimensions of `data` and of `indices` differ.
     #[error(
         "the batch dimensions of `data` are {data:?} but the batch dimensions of `indices` are {indices:?}; they must be equal"
     )]
@@ -319,10 +327,10 @@ pub enum ScatterError {
         indices: Vec<usize>,
     },
 
-    /// The output of a gather has another shape than the operator requires.
+    /// The shape of the output of a gather is not the shape that the operator requires.
     #[error("`output` has shape {actual:?} but `data` and `indices` require {expected:?}")]
     OutputShape {
-        /// The shape that `data` and `indices` require.
+        /// The required shape, computed from `data` and `indices`.
         expected: Vec<usize>,
         /// The shape of `output`.
         actual: Vec<usize>,
@@ -335,7 +343,7 @@ pub enum ScatterError {
         option: &'static str,
     },
 
-    /// `data` does not have the shape of the output.
+    /// The shapes of `data` and of the output differ.
     #[error("`data` has shape {actual:?} but the output has {expected:?}; they must be equal")]
     DataShape {
         /// The shape of the output.
@@ -351,19 +359,19 @@ pub enum ScatterError {
         actual: DType,
     },
 
-    /// One tensor of the call (`tensor`) has another element type than the other tensors of the
-    /// call.
+    /// Two tensors of the call have different element types. All tensors except `indices` must have
+    /// one element type.
     #[error("`{tensor}` is {actual} but the others are {expected}; all must have one type")]
     DTypeMismatch {
-        /// Name of the tensor with the other element type.
+        /// Name of the tensor whose element type is wrong.
         tensor: &'static str,
-        /// The element type that all tensors of the call except `tensor` have.
+        /// The element type that the tensor must have.
         expected: DType,
         /// The element type of the named tensor.
         actual: DType,
     },
 
-    /// The element type does not have the reduction.
+    /// The reduction is not defined for the element type.
     #[error("reduction {reduction} is not defined for {dtype}; use another reduction or type")]
     UnsupportedReduction {
         /// The requested reduction.
@@ -383,17 +391,18 @@ pub enum ScatterError {
     #[error("elements in `Cloned` have no gradient; use floats or complex numbers")]
     GradientOfClones,
 
-    /// The factor of a gradient is not finite.
+    /// The factor of a gradient (`scale`) is infinite or NaN.
     ///
-    /// The factor must be finite before and after rounding to the type in which the gradient is
-    /// computed.
+    /// The check applies before and after the factor is rounded to the type in which the gradient
+    /// is computed.
     #[error("`scale` is not finite in {dtype}; pass a finite number")]
     Scale {
-        /// The type that the gradient is computed in: `f32` or `f64`.
+        /// The type in which the gradient is computed: `f32` or `f64`.
         dtype: DType,
     },
 
-    /// The gradient of a reduction depends on a tensor of the forward pass that is missing.
+    /// The gradient of the reduction depends on a tensor of the forward pass, but the caller has
+    /// not passed this tensor.
     #[error("the gradient of {reduction} needs `{tensor}` of the forward pass; pass `{tensor}`")]
     MissingInput {
         /// Name of the tensor: `data` or `updates`.
@@ -402,7 +411,7 @@ pub enum ScatterError {
         reduction: Reduction,
     },
 
-    /// A tensor of a gradient has another shape than the other tensors require.
+    /// The shape of a tensor of a gradient is not the shape that the other tensors require.
     #[error("`{tensor}` has shape {actual:?} but the other tensors require {expected:?}")]
     GradientShape {
         /// Name of the tensor.
@@ -422,7 +431,7 @@ pub enum ScatterError {
         reduction: Reduction,
     },
 
-    /// An index is outside its axis.
+    /// An index is outside the range of its axis.
     #[error("index {index} of tuple {tuple} is out of bounds for axis {axis} of size {size}")]
     IndexOutOfBounds {
         /// Position of the tuple among all tuples, in row-major order.
@@ -435,19 +444,21 @@ pub enum ScatterError {
         size: usize,
     },
 
-    /// Two tuples have one destination under
+    /// Two tuples have the same destination, and the caller has set
     /// [`Duplicates::Reject`](crate::Duplicates::Reject).
     #[error("tuple {tuple} has the destination of tuple {earlier}, but duplicates are rejected")]
     DuplicateIndex {
-        /// The first tuple, in row-major order, that has the destination of an earlier tuple.
+        /// Position of the first tuple, in row-major order, whose destination is also the
+        /// destination of an earlier tuple.
         tuple: usize,
-        /// The last tuple before `tuple` with that destination.
+        /// Position of the earlier tuple with that destination. There is only one.
         earlier: usize,
     },
 
-    /// A plan was run with another shape or other strides than it was made for.
+    /// A plan was run with a tensor whose shape or strides are not the shape and strides that the
+    /// plan was made for.
     ///
-    /// The checked tensor is the output of a scatter, and the data of a gather.
+    /// The tensor is the output of a scatter or the data of a gather.
     #[error(
         "the plan was made for shape {planned_shape:?} and strides {planned_strides:?}, not for shape {shape:?} and strides {strides:?}; plan again for this layout"
     )]
@@ -464,9 +475,11 @@ pub enum ScatterError {
 
     /// An allocation failed.
     ///
-    /// The allocation was for a result, a plan, ranks above 8, or the fields of another error,
-    /// or for a run that must sort its tuples. Means, reductions without self and wide sums
-    /// sort their tuples.
+    /// The memory was needed for one of five purposes: a result, a plan with its detection of
+    /// duplicates, a shape of rank above 8, the fields of another error, or the sort of tuples that
+    /// some reductions require. Such a sort is required for means, for reductions that ignore the
+    /// existing value (`include_self(false)`), for 16-bit floats that are accumulated in `f32`, and
+    /// for some gradients.
     #[error("an allocation of {bytes} bytes failed")]
     OutOfMemory {
         /// The requested bytes.
@@ -480,18 +493,19 @@ pub enum ScatterError {
         "the pool completed {completed} of {tasks} tasks, and made {surplus} calls beyond one for each task; do not use the output"
     )]
     PoolFailed {
-        /// Tasks given to the pool.
+        /// Number of tasks given to the pool.
         tasks: usize,
-        /// Tasks that were completed. Each one ran once, whatever the pool did.
+        /// Number of tasks that were completed. Each of these tasks ran only once, even if the pool
+        /// called it several times.
         completed: usize,
-        /// Calls beyond one for each task: repeated calls, and calls with the number of no task.
-        /// These additional calls had no effect.
+        /// Number of surplus calls by the pool: repeated calls of a task, and calls with a number
+        /// that no task has. Surplus calls had no effect.
         surplus: usize,
     },
 }
 
-/// The positions at which an update of a cache may begin: length of the update, length of the
-/// cache, mode. The positions are formatted without an allocation.
+/// Text for the positions at which an update of a cache may begin. The fields are the length of the
+/// update, the length of the cache and the mode. The text is formatted without an allocation.
 struct Positions<'a>(&'a usize, &'a usize, &'a CacheMode);
 
 impl fmt::Display for Positions<'_> {
@@ -505,8 +519,8 @@ impl fmt::Display for Positions<'_> {
 }
 
 impl ScatterError {
-    /// Returns an error whose fields need memory. If the allocation fails, that failure is the
-    /// error.
+    /// Returns the error that `error` builds. Its fields may need an allocation. If the allocation
+    /// fails, returns the out-of-memory error instead.
     #[cold]
     pub(crate) fn with_facts(error: impl FnOnce() -> Result<Self, Self>) -> Self {
         error().unwrap_or_else(|out_of_memory| out_of_memory)

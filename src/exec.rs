@@ -1,8 +1,8 @@
-//! The executor. The executor chooses a schedule for a transfer, and divides the work into tasks
-//! that share no written element. Each task passes its windows to the kernels.
+//! The executor. The executor chooses a schedule for a transfer and divides the work into tasks. No
+//! two tasks write the same element. Each task passes its windows to the kernels.
 //!
-//! This module knows plans, tasks, pools, scratch memory and functions of the kernel table. This
-//! module knows nothing of operators, index types or element types.
+//! This module knows plans, tasks, pools, scratch memory and functions of the kernel table. It
+//! knows nothing of operators, index types or element types.
 
 mod access;
 mod choice;
@@ -45,7 +45,7 @@ use crate::error::ScatterError;
 use crate::pool::CallingThread;
 use crate::schedule::Schedule;
 
-/// Runs a transfer. The caller has excluded transfers that write nothing.
+/// Runs a transfer. The caller has excluded scatters into an empty output.
 pub(crate) fn run(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
@@ -55,9 +55,10 @@ pub(crate) fn run(
     run_workload(transfer, work, workers, selection)
 }
 
-/// Runs a transfer. [`choice::choose`] lists the candidates (schedules, each with a division of the
-/// work), best first. The first candidate that succeeds completes the transfer. The next candidate
-/// runs if a candidate finds duplicates that it does not allow, or if an allocation fails.
+/// Runs a transfer. [`choice::choose`] lists the candidates, best first. A candidate is a schedule
+/// with a division of the work. Candidates are tried in this order. The next candidate is tried if
+/// the current candidate, before its first write, finds duplicates that its schedule does not
+/// allow, or fails to allocate memory. Any other error ends the transfer.
 fn run_workload(
     mut transfer: Transfer<'_>,
     mut work: Workload<'_>,
@@ -65,8 +66,8 @@ fn run_workload(
     selection: Selection,
 ) -> Result<(), ScatterError> {
     transfer.clear_skipped()?;
-    // Small transfers keep the typical variants: reading the variants of the machine would cost too
-    // much time.
+    // Small transfers use the kernel variants of a typical machine. Reading the variants of this
+    // machine would cost too much time.
     if selection != Selection::Small {
         let mut context = transfer.access().context.on(workers.machine());
         context.variants = work.prefetch_variants(context.variants);
@@ -89,9 +90,9 @@ fn run_workload(
             Ok(()) => return Ok(()),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
-                // The pool may allocate memory for its tasks, and the process aborts if the
-                // allocation fails. The candidates after this one therefore run on the calling
-                // thread, without the pool.
+                // The pool may allocate memory for its tasks, and the process aborts if that
+                // allocation fails. After an allocation has failed here, the remaining candidates
+                // therefore run on the calling thread, without the pool.
                 undivided.workers = Workers::new(&CallingThread, None);
                 failed = error;
             }
@@ -101,8 +102,8 @@ fn run_workload(
     Err(failed)
 }
 
-/// Runs a transfer that is a pass of a gradient. No earlier step has decided whether the pass is a
-/// small transfer. The size of the pass decides here whether a schedule is chosen.
+/// Runs a transfer that is a pass of a gradient. If `forced` is `None`, the size of the pass
+/// decides: a schedule is chosen by cost only for a pass that is not small.
 pub(crate) fn run_pass(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
@@ -116,22 +117,22 @@ pub(crate) fn run_pass(
     run_workload(transfer, work, workers, selection)
 }
 
-/// The expected schedule and memory of an execution.
+/// Prediction for an execution: its schedule and the memory that it needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlook {
     /// The schedule that will run, unless an allocation fails.
     pub(crate) taken: Candidate,
-    /// All other schedules, each with the reason why it is not taken.
+    /// All other schedules, each with the reason why the execution does not use it.
     pub(crate) others: SmallVec<[(Schedule, Reason); Schedule::ALL.len()]>,
-    /// Maximum bytes of memory that the execution needs in addition to the tensors and a new plan.
-    /// The maximum includes the data that the first execution of a kept plan computes and stores in
-    /// the plan.
+    /// Maximum bytes of memory that the execution needs. The maximum does not count the tensors,
+    /// nor the plan that a one-shot call makes. It includes the data that the first execution of a
+    /// kept plan computes and stores in the plan.
     pub(crate) scratch_bytes: usize,
 }
 
 impl Outlook {
-    /// Predicts how `work` will run. `distinct`: whether all destinations are distinct; `None` if
-    /// there was no memory to detect duplicates.
+    /// Predicts how `work` will run. `distinct` says whether all destinations are distinct, or is
+    /// `None` if there was no memory to detect duplicates.
     ///
     /// Returns `None` if no candidate (schedule with a division of the work) can run.
     pub(crate) fn new(

@@ -1,6 +1,7 @@
-//! Settings of the execution of a call: the pool, the number of workers, and overrides for tests.
+//! Settings of the execution of a call: the pool, the number of workers, the goal, the machine, and
+//! overrides for tests.
 //!
-//! The module does not know what a call means. No setting changes a bit of a result.
+//! The module does not know which operator a call applies. No setting changes a bit of a result.
 
 use crate::exec::tasks::{Call, Workers};
 use crate::goal::Goal;
@@ -9,7 +10,7 @@ use crate::machine::Machine;
 use crate::pool::{Pool, Rayon};
 use crate::schedule::Schedule;
 
-/// Settings of the execution of a call. No result depends on them.
+/// Settings of the execution of a call. The settings do not change results.
 ///
 /// # Examples
 ///
@@ -39,7 +40,7 @@ pub struct Execution<'p> {
 }
 
 impl Execution<'static> {
-    /// Runs calls on rayon and leaves every choice to the crate.
+    /// Returns the default settings. Calls run on rayon, and the crate makes all other choices.
     #[inline]
     pub fn new() -> Self {
         Self {
@@ -60,8 +61,8 @@ impl Default for Execution<'static> {
 }
 
 impl<'p> Execution<'p> {
-    /// Divides work into tasks on `pool`. Work that is not divided runs on the calling thread. No
-    /// other thread is used.
+    /// Runs divided work as tasks on `pool`. Work that is not divided runs on the calling thread.
+    /// The crate uses no other thread.
     #[must_use]
     #[inline]
     pub fn pool(self, pool: &'p dyn Pool) -> Self {
@@ -76,7 +77,7 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// Sets the quantity that the call minimises: time or CPU time.
+    /// Sets the quantity that the call minimises: latency or CPU time.
     ///
     /// # Examples
     ///
@@ -103,8 +104,8 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// Chooses schedules for this machine, instead of the [current machine](Machine::current) of
-    /// the process.
+    /// Chooses schedules and variants of kernels for `machine`, instead of the [current
+    /// machine](Machine::current) of the process.
     #[must_use]
     #[inline]
     pub fn machine(mut self, machine: &'p Machine) -> Self {
@@ -112,11 +113,13 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// For tests and measurements: forces a schedule. The serial schedule replaces the forced
-    /// schedule if the forced schedule does not apply or would not give the bits of the sequential
-    /// loop. [`Schedule::Grouped`] replaces every forced schedule for means, reductions without
-    /// the existing value, and wide sums ([`Accumulate::Wide`](crate::Accumulate::Wide) of f16 or
-    /// bf16): no other schedule gives their results.
+    /// For tests and measurements: forces a schedule.
+    ///
+    /// The serial schedule runs instead if the forced schedule cannot run the call, or would not
+    /// give the bits of the sequential loop. For means, reductions without the existing value, and
+    /// wide sums ([`Accumulate::Wide`](crate::Accumulate::Wide) of f16 or bf16),
+    /// [`Schedule::Grouped`] replaces every forced schedule, because no other schedule gives their
+    /// results.
     #[must_use]
     #[inline]
     pub fn force_schedule(mut self, schedule: Schedule) -> Self {
@@ -124,8 +127,8 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// For tests and measurements: forces an instruction set. An instruction set that the machine
-    /// does not have is not used.
+    /// For tests and measurements: forces an instruction set. If the machine lacks this instruction
+    /// set, the call uses the best instruction set that the machine has.
     #[must_use]
     #[inline]
     pub fn force_instruction_set(mut self, instruction_set: InstructionSet) -> Self {
@@ -133,14 +136,15 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// Returns the workers of a call that shares the pool with no other call.
+    /// Returns the workers of a call that is alone on the pool.
     pub(crate) fn workers(&self) -> Workers<'p> {
         let mut workers = Workers::new(self.pool, self.max_workers).with_machine(self.machine);
         workers.goal = self.goal;
         workers
     }
 
-    /// Begins a call. The call shares the pool with all calls that are running on the pool.
+    /// Begins a call. The call shares the workers of the pool with all other calls that are running
+    /// on the pool.
     pub(crate) fn begin(&self) -> Call<'p> {
         Call::begin(self.workers())
     }
@@ -150,8 +154,9 @@ impl<'p> Execution<'p> {
         self.machine.unwrap_or_else(|| Machine::current())
     }
 
-    /// Returns the best instruction set that the call may use. Every user of the value limits it to
-    /// the instruction sets of the machine, so this function need not query the machine.
+    /// Returns the forced instruction set, or the highest instruction set of the crate. The machine
+    /// may lack the returned instruction set. Every user of the value therefore limits it to the
+    /// instruction sets of the machine, and this function does not query the machine.
     #[inline]
     pub(crate) fn instructions(&self) -> InstructionSet {
         self.instruction_set.unwrap_or(InstructionSet::LAST)

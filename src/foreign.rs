@@ -1,19 +1,21 @@
 //! Loads of integers from memory that other threads or processes may write at the same time. Hosts
 //! must not write to this memory during a call, but some hosts do.
 //!
-//! This module knows the addresses and the sizes of the integers. This module does not know what
-//! the loaded values mean.
+//! This module knows the addresses and the sizes of the integers. It does not know what the loaded
+//! values mean.
 //!
-//! On x86-64 each load is an instruction of inline assembly. A write at the same time is then no
-//! data race by the rules of the language: the assembly block stands for one relaxed atomic load
-//! per integer.
+//! On x86-64, instructions of inline assembly load the integers. By the rules of the language, a
+//! write at the same time is then no data race: the assembly stands for one relaxed atomic load per
+//! integer.
 //!
-//! Atomic types are no alternative. `AtomicU64::from_ptr` and its siblings require writable memory,
-//! and a file that is mapped for reading is not writable. The compiler does not vectorise atomic
-//! loads: with them, calls with `i32` took 1.14 to 1.27 times as long (Zen 5).
+//! Atomic types are not used, for two reasons. `AtomicU64::from_ptr` and its siblings require
+//! writable memory, and a file that is mapped for reading is not writable. The compiler also does
+//! not vectorise atomic loads. Scatters and plans with contiguous `i32` took 1.14 to 1.27 times as
+//! long with atomic loads as with plain copies (Zen 5).
 //!
-//! On other processors, and under Miri, which does not run assembly, single loads are volatile and
-//! copies are plain. A write at the same time is a data race there.
+//! On other processors, contiguous integers are copied by plain reads, and all other loads are
+//! volatile. Miri does not run assembly, so the same holds under Miri. In both cases, a write at
+//! the same time is a data race.
 
 #![expect(unsafe_code, reason = "loads from addresses for which callers vouch")]
 
@@ -25,10 +27,10 @@ mod loads {
     use std::arch::x86_64::{__m128i, __m256i};
     use std::mem::transmute_copy;
 
-    /// Bytes that one step of the AVX loop copies.
+    /// Bytes that one iteration of the AVX loop copies.
     const PIECE: usize = 64;
 
-    /// An instruction that loads from address `ptr + at`.
+    /// Emits one instruction that loads a value from address `ptr + at`.
     macro_rules! load {
         ($instruction:literal, $class:ident, $ptr:expr, $at:expr) => {{
             let value;
@@ -43,12 +45,13 @@ mod loads {
         }};
     }
 
-    /// Loads the integer `AT` integers after `ptr` once. The bits above the integer are 0.
+    /// Loads the integer that is `AT` integers after `ptr`, once. The remaining upper bits of the
+    /// result are 0.
     ///
     /// # Safety
     ///
-    /// The integer has 1, 2, 4 or 8 bytes and can be read. Other threads may write it at the same
-    /// time.
+    /// The type of the integer has 1, 2, 4 or 8 bytes, and the loaded integer can be read. Other
+    /// threads may write it at the same time.
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
         // SAFETY: the caller guarantees that the integer can be read. The instruction loads exactly
@@ -79,7 +82,7 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`load_at`] requires, for `run.len()` integers.
+    /// The caller guarantees what [`load_at`] requires, for `run.len()` integers from `ptr` on.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
         // SAFETY: the caller guarantees that `run.len()` integers can be read, and `run` has room
@@ -87,16 +90,19 @@ mod loads {
         unsafe { copy_bytes(ptr.cast(), run.as_mut_ptr().cast(), size_of_val(run)) };
     }
 
-    /// Copies integers at a stride of `step` integers. Each integer is loaded once.
+    /// Copies integers at a stride of `step` integers from `ptr` on into `run`. Each integer is
+    /// loaded once.
     ///
-    /// The function has a separate loop for each of the most frequent strides, those of pairs and
-    /// triples of coordinates. The instructions of these loops contain the stride. Without these
-    /// loops, plans of 100,000 pairs took 1.09 (`i64`) and 1.12 (`i32`) times as long (Zen 5).
-    /// Because of its size the function is not inlined.
+    /// Strides of 2 and 3 are the most frequent: pairs and triples of coordinates. Each of the two
+    /// has a separate loop, whose instructions contain the stride as a constant. With one loop for
+    /// all strides, plans of 100,000 pairs took 1.09 (`i64`) and 1.12 (`i32`) times as long as with
+    /// plain copies (Zen 5). With the separate loops, they took 1.02 and 1.04 times as long. The
+    /// function is large and therefore not inlined.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`load_at`] requires, for `run.len()` integers.
+    /// The caller guarantees what [`load_at`] requires, for `run.len()` integers at this stride
+    /// from `ptr` on.
     #[inline(never)]
     pub(crate) unsafe fn copy_strided<T: Copy>(ptr: *const T, step: isize, run: &mut [T]) {
         macro_rules! apart {
@@ -124,7 +130,8 @@ mod loads {
         }
     }
 
-    /// Copies integers as [`copy_strided`] does. `four` loads four integers at a stride of `step`.
+    /// Copies integers as [`copy_strided`] does. `four` loads four integers at a stride of `step`
+    /// from its argument on.
     ///
     /// # Safety
     ///
@@ -151,24 +158,24 @@ mod loads {
         }
     }
 
-    /// Copies `len` bytes. The function is not inlined, because the compiler emits `vzeroupper`
-    /// before a call. Without this instruction, the SSE instructions of this function would be slow
-    /// after AVX instructions of the caller.
+    /// Copies `len` bytes from `from` to `to`. The function is not inlined, so that the compiler
+    /// emits `vzeroupper` before the call. Without `vzeroupper`, the SSE instructions of this
+    /// function would be slow after AVX instructions of the caller.
     ///
     /// # Safety
     ///
-    /// `len` bytes can be read from `from` on, and other threads may write them at the same time.
-    /// `len` bytes can be written from `to` on, and nothing else uses them.
+    /// The `len` bytes at `from` can be read, and other threads may write them at the same time.
+    /// The `len` bytes at `to` can be written, and nothing else accesses them.
     #[inline(never)]
     unsafe fn copy_bytes(mut from: *const u8, mut to: *mut u8, len: usize) {
         let mut rest = len;
-        /// Copies pieces of one size until the rest is shorter than a piece.
+        /// Copies pieces of the size of `$type` until the rest is shorter than such a piece.
         macro_rules! pieces {
             ($type:ty, $from:ident => $load:expr) => {
                 while rest >= size_of::<$type>() {
                     let $from = from;
-                    // SAFETY: the rest is readable and writable, and the piece is no longer than
-                    // the rest.
+                    // SAFETY: `rest` bytes are readable at `from` and writable at `to`, and the
+                    // piece has at most `rest` bytes.
                     unsafe { to.cast::<$type>().write_unaligned($load) };
                     from = from.wrapping_add(size_of::<$type>());
                     to = to.wrapping_add(size_of::<$type>());
@@ -190,10 +197,11 @@ mod loads {
         pieces!(u8, from => load(from));
     }
 
-    /// Copies pieces with vectors of 32 bytes, because readers of the copy load vectors of 32
-    /// bytes. A load of 32 bytes could not be forwarded from two stores of 16 bytes, and would wait
-    /// until both stores have reached the cache. With vectors of 16 bytes, a plan of 100,000 `i32`
-    /// took 1.16 times as long (Zen 5).
+    /// Copies pieces with vectors of 32 bytes, because readers of the copy also load vectors of 32
+    /// bytes. If two stores of 16 bytes had written these bytes, the processor could not forward
+    /// the stores to the load. The load would wait until both stores have reached the cache. A plan
+    /// of 100,000 `i32` took 1.16 times as long with vectors of 16 bytes as with plain copies (Zen
+    /// 5).
     ///
     /// # Safety
     ///
@@ -218,16 +226,17 @@ mod loads {
 mod loads {
     use std::sync::atomic::{Ordering, compiler_fence};
 
-    /// Loads the integer `AT` integers after `ptr` once. The bits above the integer are 0.
+    /// Loads the integer that is `AT` integers after `ptr`, once. The remaining upper bits of the
+    /// result are 0.
     ///
     /// # Safety
     ///
-    /// The integer has 1, 2, 4 or 8 bytes and can be read.
+    /// The type of the integer has 1, 2, 4 or 8 bytes, and the loaded integer can be read.
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
         let ptr = ptr.wrapping_add(AT);
         // SAFETY: the caller guarantees that the integer can be read. The type that is read has the
-        // integer's size.
+        // size of the integer.
         unsafe {
             match size_of::<T>() {
                 1 => ptr.cast::<u8>().read_volatile().into(),
@@ -253,22 +262,23 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// `run.len()` integers can be read.
+    /// `run.len()` integers can be read from `ptr` on.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
         // SAFETY: the caller guarantees that `run.len()` integers can be read. `run` is an
         // exclusive borrow, so the integers and `run` do not overlap.
         unsafe { ptr.copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
-        // For the compiler the memory may change here. The compiler therefore cannot read the
-        // memory again for a value that was checked in the copy.
+        // The fence makes the compiler assume that the memory may have changed. The caller checks
+        // values of the copy, and the compiler cannot read them from the original memory again.
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Copies integers at a stride of `step` integers. Each integer is loaded once.
+    /// Copies integers at a stride of `step` integers from `ptr` on into `run`. Each integer is
+    /// loaded once.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`copy`] requires.
+    /// `run.len()` integers can be read at this stride, from `ptr` on.
     pub(crate) unsafe fn copy_strided<T: Copy>(mut ptr: *const T, step: isize, run: &mut [T]) {
         for value in run {
             // SAFETY: the caller guarantees that the integer can be read.
@@ -282,14 +292,14 @@ mod loads {
 mod tests {
     use super::{copy, copy_strided, load, load_at};
 
-    /// Copies every length up to several pieces of each size, at every alignment.
+    /// Copies all lengths below 200 bytes, from 16 successive addresses.
     #[test]
     fn copies_are_exact() {
         let bytes: Vec<u8> = (0..=255).collect();
         for first in 0..16 {
             for len in 0..200 {
                 let mut run = [0xAA; 216];
-                // SAFETY: the vector has `len` bytes after `first`.
+                // SAFETY: the vector has at least `len` bytes from index `first` on.
                 unsafe { copy(bytes[first..].as_ptr(), &mut run[8..8 + len]) };
                 assert_eq!(run[8..8 + len], bytes[first..first + len], "{first}, {len}");
                 let is_kept = [&run[..8], &run[8 + len..]]
@@ -308,9 +318,9 @@ mod tests {
                 let places = (0..).map(|at: isize| 80_usize.wrapping_add_signed(at * step));
                 let wanted: Vec<T> = places.take(len).map(|at| many[at]).collect();
                 let mut run = vec![values[0]; len];
-                // SAFETY: `copy_strided` reads at most 15 elements, from `many[80]` on. The stride
-                // is 7 elements upwards or 5 elements downwards at most, so these elements are in
-                // `many[10..=178]`. `many` has at least 210 elements.
+                // SAFETY: `copy_strided` reads at most 15 elements, and the first is `many[80]`.
+                // Strides are from -5 to 7 elements, so all of them are in `many[10..=178]`. `many`
+                // has at least 210 elements.
                 unsafe { copy_strided(&raw const many[80], step, &mut run) };
                 assert_eq!(run, wanted, "{step}, {len}");
             }

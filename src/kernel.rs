@@ -1,8 +1,8 @@
 //! The innermost loops, which move and reduce runs of elements.
 //!
-//! A kernel gets a list, for example of [`Job`]s, and processes its entries in order. The module
-//! knows slices of elements, reductions and instruction sets. The modules above it decide where
-//! the elements are stored, the order of the entries, and which worker runs a kernel.
+//! A kernel gets a list, for example of [`Job`]s, and processes the entries of the list in order.
+//! This module knows slices of elements, reductions and instruction sets. The callers of a kernel
+//! decide where the elements are stored, the order of the entries, and which worker runs a kernel.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -41,8 +41,8 @@ use std::ops::Range;
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Copies `bytes` bytes with ordinary stores. Only x86-64 has streaming stores, and Miri does not
-/// run them.
+/// Copies `bytes` bytes with ordinary stores, on machines other than x86-64 and in Miri. This crate
+/// has streaming stores only for x86-64, and Miri does not run them.
 ///
 /// # Safety
 ///
@@ -82,9 +82,9 @@ impl Steps {
     pub(crate) const UNIT: Self = Self { dst: 1, src: 1 };
 }
 
-/// Processes `jobs` in order. For each job and each `i` in `0..job.len`, the function combines
-/// the element `dst + job.dst + i * steps.dst` with the element `src + job.src + i * steps.src`,
-/// or replaces the first element by the second one.
+/// Processes `jobs` in order. For each job and each `i` in `0..job.len`, the function changes the
+/// element at `dst + job.dst + i * steps.dst`. The function either replaces this element by the
+/// element at `src + job.src + i * steps.src`, or replaces it by the reduction of the two elements.
 ///
 /// # Safety
 ///
@@ -96,26 +96,27 @@ impl Steps {
 ///   function only moves plain bytes.
 pub(crate) type RunsFn = unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps);
 
-/// Placement of single elements in memory.
+/// Placement of the `dst` elements of an [`ElementsFn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// Factor of the offsets, in elements.
+    /// Stride in elements: offset `n` addresses the element at `dst + n * scale`.
     pub(crate) scale: isize,
-    /// Whether a cache holds all the elements, so that prefetching does not pay. A wrong value
+    /// Whether a cache holds all `dst` elements, so that prefetching does not pay. A wrong value
     /// changes only the speed, and no bit of the result.
     pub(crate) is_near: bool,
 }
 
 impl Spread {
-    /// Offsets that count elements, with all elements in a cache.
+    /// Offsets in units of one element, with all `dst` elements in a cache.
     pub(crate) const NEIGHBOURS: Self = Self {
         scale: 1,
         is_near: true,
     };
 }
 
-/// Processes single elements. For each `i` in order, the function combines the element
-/// `dst + offsets[i] * scale` with the element `src + i`, or replaces the first by the second.
+/// Processes single elements. For each `i` in order, the function either replaces the element at
+/// `dst + offsets[i] * scale` by the element at `src + i`, or replaces it by the reduction of the
+/// two elements.
 ///
 /// # Safety
 ///
@@ -131,13 +132,14 @@ pub(crate) struct Elements {
 }
 
 /// Gathers single elements at offsets that were not checked. For each `i` below `count`, the
-/// function copies the element `src + offsets[i]` to `dst + i`. Where an offset is out of bounds,
-/// the function copies the element `src` instead. Returns whether all offsets are in bounds.
+/// function copies the element at `src + offsets[i]` to `dst + i`. If an offset is out of bounds,
+/// the function copies the first element of `src` instead. If `src` has no elements, the function
+/// copies nothing. Returns whether all offsets are in bounds.
 ///
 /// # Safety
 ///
 /// - `count` aligned offsets of 32 or 64 bits can be read from `offsets` on. Other threads may
-///   write them during the call.
+///   write these offsets during the call.
 /// - [`GatherBounds::below`] elements can be read from `src` on.
 /// - `count` elements can be written from `dst` on, and nothing else accesses them during the
 ///   call.
@@ -159,16 +161,16 @@ pub(crate) struct CheckedGather {
 /// Bounds that [`CheckedGatherFn`] compares offsets with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatherBounds {
-    /// Number of elements of the source: an offset is in bounds if it is less.
+    /// Number of elements of the source. An offset is in bounds if it is less than this number.
     pub(crate) below: usize,
-    /// Whether a cache holds the elements after their first use, so that prefetching them costs
-    /// more than it gains.
+    /// Whether a cache holds the source elements after their first use, so that prefetching them
+    /// costs more than it gains.
     pub(crate) is_near: bool,
 }
 
-/// Processes rows of one length. For each `i` in order, the function combines the `len` contiguous
-/// elements from `dst + numbers[i] * unit` on with the `len` contiguous elements from
-/// `src + sources[i] * step` on, or replaces the first by the second.
+/// Processes rows of one length. A row has `len` contiguous elements. For each `i` in order, the
+/// function either replaces the row at `dst + numbers[i] * unit` by the row at
+/// `src + sources[i] * step`, or replaces it by the reduction of the two rows.
 ///
 /// # Safety
 ///
@@ -176,7 +178,7 @@ pub(crate) struct GatherBounds {
 pub(crate) type RowsFn =
     unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>);
 
-/// Placement of the rows of a [`RowsFn`]. All sizes are in elements.
+/// Placement of the rows of a [`RowsFn`]. Strides and lengths are in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowsForm<'a> {
     /// Stride from one destination number to the next.
@@ -194,10 +196,10 @@ pub(crate) struct RowsForm<'a> {
     pub(crate) prefetches_sources: bool,
 }
 
-/// Combines all updates of one destination after another. For each group in order, the function
-/// combines the run at `dst + group.dst` with the runs at `src + run.sources.offset(i)`, for `i`
-/// in `group.start..group.end` in order. If the run excludes the existing value, the combination
-/// of the updates replaces it.
+/// Reduces all updates of one destination, then all updates of the next destination. For each group
+/// in order, the function reduces the run at `dst + group.dst` with the runs at
+/// `src + run.sources.offset(i)`, for `i` in `group.start..group.end` in order. The result replaces
+/// the run at `dst + group.dst`. Without `run.include_self`, only the updates are reduced.
 ///
 /// # Safety
 ///
@@ -211,19 +213,19 @@ pub(crate) type GroupFn =
 pub(crate) struct Group {
     /// Position of the first element to write.
     pub(crate) dst: isize,
-    /// First position among the sources.
+    /// Position of the first source of the group among all sources.
     pub(crate) start: usize,
-    /// Position behind the last source.
+    /// Position after the last source of the group among all sources.
     pub(crate) end: usize,
 }
 
 /// Placement of the runs of sources.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources<'a> {
-    /// Entry of each source. The bits of `mask` are its source number. `None`: source `i` has
-    /// the source number `i`.
+    /// Entry of each source. An entry contains the source number in the bits of `mask`. `None`:
+    /// source `i` has the source number `i`.
     pub(crate) list: Option<&'a [u64]>,
-    /// Bits of an entry that are the source number.
+    /// Mask of the bits of an entry that contain the source number.
     pub(crate) mask: u64,
     /// Stride in elements from one source number to the next.
     pub(crate) step: isize,
@@ -243,8 +245,8 @@ impl Sources<'_> {
         number.wrapping_mul(self.step)
     }
 
-    /// Returns the offsets of the sources `distance` positions after `positions`. Empty without
-    /// a list: the hardware prefetches sources that are in order.
+    /// Returns the offsets of the sources `distance` positions after `positions`, for prefetching.
+    /// Empty without a list, because the hardware prefetches sources that are in order.
     #[inline(always)]
     fn later(self, positions: Range<usize>, distance: usize) -> impl Iterator<Item = isize> {
         let listed = self.list.map_or(0, <[u64]>::len);
@@ -262,7 +264,8 @@ pub(crate) struct GroupRun<'a> {
     pub(crate) steps: Steps,
     /// Whether the existing value of the destination takes part.
     pub(crate) include_self: bool,
-    /// Factor that a sum of gradients is multiplied by at its end.
+    /// Factor that multiplies a finished sum of gradients of 16-bit floats. Other reductions ignore
+    /// the factor.
     pub(crate) factor: f64,
 }
 
@@ -274,31 +277,34 @@ pub(crate) struct GroupRun<'a> {
 /// or writes them during the call.
 pub(crate) type MultiplyFn = unsafe fn(dst: *mut u8, len: usize, step: isize, factor: f64);
 
-/// A [`RunsFn`] that replaces each `dst` element by the `src` element times a factor.
+/// A [`RunsFn`] that replaces each `dst` element by its `src` element times `factor`.
 pub(crate) type MultiplyingFn =
     unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, factor: f64);
 
-/// Processes groups in order. For each group, the function writes the gradient of the existing
-/// value and of each update: their shares of the gradient of the destination.
+/// Processes groups in order. For each group, the function writes the requested gradients: the
+/// shares of the existing value and of each update in the gradient of the destination.
 ///
 /// # Safety
 ///
-/// - Every tensor has `len` initialised elements of the function's type, with the tensor's stride,
-///   at its offset for each group or for each source. The offsets are relative to its base. The
-///   elements are aligned. The elements of `grad_data` and `grad_updates` are valid for writes.
-/// - Nothing else reads or writes the elements that the function writes during the call. The
-///   written elements share no memory with the elements that the function reads, except that
-///   `grad_data` may be the same memory as `grad_output`.
+/// - Every tensor has one run for each group or one run for each source. A run has `len`
+///   initialised, aligned elements of the function's type, at the stride of the tensor. The offset
+///   of a run is relative to the base address of the tensor. The elements of `grad_data` and
+///   `grad_updates` are valid for writes.
+/// - During the call, nothing else reads or writes the elements that the function writes. These
+///   elements share no memory with the elements that the function reads, except that `grad_data`
+///   may be the same memory as `grad_output`.
 /// - Every group has at least one source, an update of its destination.
 /// - For products, minima and maxima, `tensors.updates` is not `None`. If the existing value takes
 ///   part, `tensors.data` is not `None` either.
 pub(crate) type GradientFn =
     unsafe fn(tensors: &GradientTensors<'_>, groups: &[GradientGroup], shares: &Shares);
 
-/// A tensor with one run for each group.
+/// Base address and stride of a tensor. Outside [`PerTuple`], the tensor has one run for each
+/// group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
-    /// Base address of the offsets. Only the tensors of results are written.
+    /// Base address that the offsets of runs are relative to. Kernels write to the tensor only if
+    /// it is a requested gradient.
     pub(crate) base: *mut u8,
     /// Stride in elements from one element of a run to the next.
     pub(crate) step: isize,
@@ -329,9 +335,9 @@ pub(crate) struct GradientGroup {
     pub(crate) grad_output: isize,
     pub(crate) data: isize,
     pub(crate) grad_data: isize,
-    /// First position among the sources.
+    /// Position of the first source of the group among all sources.
     pub(crate) start: usize,
-    /// Position behind the last source.
+    /// Position after the last source of the group among all sources.
     pub(crate) end: usize,
 }
 
@@ -343,11 +349,13 @@ pub(crate) struct Shares {
     pub(crate) include_self: bool,
     /// Whether only the last update of a destination gets a share of the gradient.
     pub(crate) last_only: bool,
-    /// Whether the gradient is divided equally among all values of a destination (mean). Otherwise,
-    /// except for minima and maxima, each value that gets a share gets the whole gradient.
+    /// Whether the gradient is divided equally among all values that get a share (mean). Products,
+    /// minima and maxima ignore this field. For other reductions without this flag, each value that
+    /// gets a share gets the whole gradient.
     pub(crate) divides: bool,
     /// Whether the smallest values of a destination get the gradient (minimum). Otherwise the
-    /// largest values get the gradient (maximum). Ties share the gradient equally.
+    /// largest values get the gradient (maximum). Ties share the gradient equally. Only minima and
+    /// maxima use this field.
     pub(crate) smallest: bool,
     /// Factor by which the gradient of data is multiplied at the end. For products, minima and
     /// maxima, also the factor of the gradients of updates.
@@ -360,24 +368,25 @@ pub(crate) struct Shares {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) kernels: &'static Kernels,
-    /// The function for groups. `None`: elements are only moved.
+    /// The function that reduces groups. `None`: the operation has no reduction.
     pub(crate) group: Option<GroupFn>,
-    /// Whether only the groups of a plan give the result. A mean is divided at the end of its
-    /// group. A wide sum is kept in a wider type. A reduction without the existing value begins
-    /// with the first update.
+    /// Whether the updates must be processed group by group (all updates of one destination
+    /// together). A mean is divided after the last update. With wide accumulation, the running
+    /// value of a group has a wider type than the elements. A reduction without the existing value
+    /// begins with the first update. Some gradients depend on all values of a group.
     pub(crate) needs_groups: bool,
     /// Whether the existing value takes part.
     pub(crate) include_self: bool,
-    /// Factor that gradients are multiplied by at the end, 1 for all other elements.
+    /// Factor that gradients are multiplied by at the end. 1 if the elements are not gradients.
     pub(crate) factor: f64,
     /// The function that multiplies the output by the factor. `None`: the factor is 1, or another
     /// function applies it.
     pub(crate) multiply: Option<MultiplyFn>,
-    /// The function that copies gradients and multiplies them by the factor. A scatter copies the
-    /// gradients of data, and a gather copies gradients to its result. `None`: the factor is 1, or
-    /// gradients are not copied.
+    /// The function that copies gradients and multiplies each copy by the factor. A scatter uses
+    /// this function to copy its data to its output. A gather uses it to copy windows to its
+    /// output. `None`: the factor is 1, or the operation copies no gradients.
     pub(crate) multiplying: Option<MultiplyingFn>,
-    /// The row of the kernel table that a reduction uses. `None`: elements are only moved.
+    /// The row of the kernel table that a reduction uses. `None`: the operation has no reduction.
     row: Option<(DType, Reduction, InstructionSet)>,
 }
 
@@ -402,17 +411,17 @@ impl Operation {
 /// runs (`Steps::UNIT`).
 ///
 /// The stores are visible to every reader after the function returns. The stores are not ordered
-/// with one another. So the contract has one more condition than [`RunsFn`]: no two jobs of a list
-/// share a `dst` element.
+/// with one another. The functions therefore have one condition in addition to the conditions of
+/// [`RunsFn`]: no two jobs of a list share a `dst` element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     pub(crate) plain: RunsFn,
-    /// The copy that also prefetches its sources.
+    /// Like `plain`, and also prefetches inside long source runs.
     pub(crate) prefetching: RunsFn,
 }
 
-/// All functions for one element type and one reduction. Functions for plain bytes are `None` for
-/// elements that are cloned.
+/// All functions for one element type and one reduction. Fields with the note "For plain bytes" are
+/// `None` for elements that are cloned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernels {
     /// Bytes of an element.
@@ -421,11 +430,13 @@ pub(crate) struct Kernels {
     pub(crate) replaces: bool,
     /// Replaces `dst` elements by `src` elements.
     pub(crate) copy: RunsFn,
-    /// `copy` with streaming (non-temporal) stores, for plain bytes on x86-64.
+    /// `copy` with streaming (non-temporal) stores. For plain bytes. `None` on machines other than
+    /// x86-64.
     pub(crate) stream: Option<Streams>,
     /// Replaces single elements. For plain bytes.
     pub(crate) copy_elements: Option<Elements>,
-    /// Combines `dst` elements with `src` elements. Without a reduction this is `copy`.
+    /// Replaces each `dst` element by its reduction with the `src` element. Without a reduction,
+    /// `apply` is `copy`.
     pub(crate) apply: RunsFn,
     /// `apply` for rows of one length. For plain bytes.
     pub(crate) apply_rows: Option<RowsFn>,
@@ -436,6 +447,6 @@ pub(crate) struct Kernels {
     pub(crate) gather_checked: Option<CheckedGather>,
     /// `apply` for single elements. For plain bytes.
     pub(crate) apply_elements: Option<Elements>,
-    /// `apply` for groups. `None`: elements are only moved.
+    /// The function that reduces groups. `None`: the kernels have no reduction.
     pub(crate) group: Option<GroupFn>,
 }

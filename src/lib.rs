@@ -1,11 +1,12 @@
-//! Scatter for CPUs: parallel, SIMD, and the same bits at every thread count.
+//! Scatter for CPUs: parallel, with SIMD, and with the same result bits at every thread count.
 //!
-//! A scatter writes slices of `updates` into a tensor. `indices` gives the position of each
-//! slice. A reduction (add, multiply, minimum and others) can combine an update with the
-//! existing value. Other systems have scatters as ONNX ScatterND, ScatterElements and
-//! TensorScatter, OpenVINO ScatterNDUpdate and ScatterUpdate, and torch `index_add_` and
-//! `scatter_reduce_`. A scatter fills a KV cache, and computes the gradient of an embedding
-//! table. The crate also has gathers, the inverse operators.
+//! A scatter writes slices of `updates` into a tensor. `indices` gives the position of each slice.
+//! An update replaces the existing values of its slice, or a reduction (add, multiply, minimum and
+//! others) combines the two. Scatters of other systems are, for example, ONNX ScatterND,
+//! ScatterElements and TensorScatter, OpenVINO ScatterNDUpdate and ScatterUpdate, and torch
+//! `index_add_` and `scatter_reduce_`. Scatters write to a KV cache, and compute the gradient of an
+//! embedding table. The crate also has gathers, which read slices at the positions that `indices`
+//! gives.
 //!
 //! ```
 //! use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
@@ -24,58 +25,62 @@
 //!
 //! # Guarantees of every call
 //!
-//! - The result has the bits of the sequential loop over `indices` in row-major order. The
-//!   number of threads, the instruction set, the schedule and the pool do not change it.
-//!   Duplicates are applied in that order. The only exception is the sign and payload of a NaN
-//!   that arithmetic has made.
-//! - Everything is checked before the first write. After a [`ScatterError`] the output is
-//!   unchanged. The exceptions are [`ScatterError::PoolFailed`] and new memory
-//!   ([`AnyViewMut::of_new_memory`]).
-//! - Tensors may have any strides: permuted, padded or reversed. Inputs may also have stride 0.
-//!   No tensor is copied to make it contiguous.
-//! - Small calls allocate nothing and use no other thread.
+//! - The result has the bits of a sequential loop that applies the updates in the row-major
+//!   order of `indices`. Duplicates (updates of one position) are also applied in this order.
+//!   The number of threads, the instruction set, the schedule and the pool do not change the
+//!   bits. The only exception: the sign and payload of a NaN that arithmetic has made may
+//!   differ.
+//! - Usually all arguments are checked before the first write, so the output is unchanged after
+//!   a [`ScatterError`]. After [`ScatterError::PoolFailed`], and in an output marked as new
+//!   memory ([`AnyViewMut::of_new_memory`]), elements may have changed.
+//! - Tensors may have any strides: permuted, padded or reversed. Inputs may also have stride 0
+//!   (broadcast). No tensor is copied to make it contiguous.
+//! - Small calls usually allocate no memory other than a new result, and run on the calling
+//!   thread alone.
 //!
 //! # Operators and methods
 //!
 //! The scatters are [`Scatter::nd`], [`Scatter::along`], [`Scatter::elements`] and
-//! [`Scatter::cache`]. The gathers are [`Gather::nd`], [`Gather::along`] and
-//! [`Gather::elements`]. Each starts a builder: options follow, and one of the methods below
-//! ends it. [`Operator`] is an operator known at run time, with its shape rule. The functions in
-//! [`profile`] set the options that follow the rules of one runtime.
+//! [`Scatter::cache`]. The gathers are [`Gather::nd`], [`Gather::along`] and [`Gather::elements`].
+//! Each of these functions returns a builder. Its methods set options, and a method of the table
+//! below ends the builder. If the operator is known only at run time, [`Operator`] describes it and
+//! computes shapes. The functions in [`profile`] return builders with options that follow the rules
+//! of one runtime.
 //!
 //! | method | use |
 //! |---|---|
-//! | [`in_place`](Scatter::in_place) | `data` may change. The cost is the cost of the updates. Gathers do not have it. |
-//! | [`write_into`](Scatter::write_into) | `data` must stay, and the caller has memory for the result |
+//! | [`in_place`](Scatter::in_place) | the call writes to `data` itself, and costs only the updates. Gathers have no such method. |
+//! | [`write_into`](Scatter::write_into) | `data` must not change, and the caller has memory for the result |
 //! | [`allocate`](Scatter::allocate) | the result is a new tensor |
-//! | [`plan`](Scatter::plan) | several calls have the same indices. [`ScatterPlan::run`] and [`GatherPlan::run`] have the other methods. |
+//! | [`plan`](Scatter::plan) | several calls have the same indices. The builders of [`ScatterPlan::run`] and [`GatherPlan::run`] have the other methods. |
 //!
-//! [`Scatter::backward`] and [`Gather::backward`] compute gradients. [`Scatter::forward`] is a
-//! forward pass that keeps the tensors that its gradient needs.
+//! [`Scatter::backward`] and [`Gather::backward`] compute gradients. [`Scatter::forward`] makes a
+//! forward pass, and keeps the tensors that its gradient needs.
 //!
-//! [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and [`tensor_scatter`] are in-place
-//! calls in one line.
+//! The functions [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and [`tensor_scatter`]
+//! scatter in place, without a builder.
 //!
-//! Each method takes any kind of view:
+//! The methods take any of three kinds of views:
 //!
 //! - [`TensorView`]: the element type is a Rust type.
-//! - [`AnyView`]: the element type is a [`DType`] known at run time, as in a runtime.
-//! - [`Cloned`]: elements are cloned, such as strings.
+//! - [`AnyView`]: the element type is a [`DType`] that is known only at run time.
+//! - [`Cloned`]: the elements, for example strings, are cloned and not copied as bytes.
 //!
-//! All tensors of one call have views of one kind. [`Indices`] may have any integer type.
+//! All tensors of one call, except the indices, have one kind of view. [`Indices`] may have any
+//! integer type.
 //!
 //! # Threads
 //!
-//! Work is divided among the threads of a rayon pool. Inside
-//! [`rayon::ThreadPool::install`] this is the pool of the caller, elsewhere it is the global
-//! pool. [`Execution::pool`] sets another [`Pool`], such as the parallel-for of a host runtime.
-//! With [`CallingThread`] a call uses no other thread.
+//! By default, the threads of a rayon pool divide the work. Inside [`rayon::ThreadPool::install`],
+//! this is the installed pool. Elsewhere it is rayon's global pool. [`Execution::pool`] sets
+//! another [`Pool`], for example the parallel-for of a host runtime. With [`CallingThread`] as the
+//! pool, a call runs only on the calling thread.
 //!
 //! # Cargo features
 //!
-//! - `half` (default): [`Element`] for `half::f16` and `half::bf16`.
-//! - `num-complex` (default): [`Element`] for complex numbers.
-//! - `ndarray`: conversions from and to views of `ndarray`.
+//! - `half` (default): implements [`Element`] for `half::f16` and `half::bf16`.
+//! - `num-complex` (default): implements [`Element`] for complex numbers.
+//! - `ndarray`: adds conversions from and to views of the crate `ndarray`.
 
 mod element;
 mod error;

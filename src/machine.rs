@@ -1,8 +1,8 @@
-//! The properties of a machine that decide which schedule is the fastest: cache sizes, and the
-//! cost of cache lines and steps.
+//! The properties of a machine that determine which schedule is the fastest: cache sizes, and the
+//! costs (rates) of cache lines and of the steps of a schedule.
 //!
-//! The module knows the system's files and what was measured on machines of each vendor. It does
-//! not know calls. No result depends on these properties.
+//! The module knows the system's files about caches, and what was measured on machines of each
+//! vendor. It does not know calls. These properties never change the result of a call.
 
 mod detection;
 mod file;
@@ -19,17 +19,18 @@ pub(crate) use rates::Rates;
 pub(crate) use variants::Variants;
 pub(crate) use vendor::Vendor;
 
-/// The cache sizes of a machine, and the cost of cache lines and instructions on the machine. These
-/// numbers determine the choice of schedules. They change no result.
+/// The cache sizes of a machine, and its rates: the costs of cache lines and instructions on the
+/// machine. These numbers determine which schedule a call uses. They never change the result of a
+/// call.
 ///
-/// Calls use [`Machine::current`]. By default, the current machine has the cache sizes that the
-/// system reports, and rates that are typical of machines of its vendor. The typical rates are
-/// fitted to measured machines.
+/// By default, calls use [`Machine::current`]. If no machine was set, this machine has the cache
+/// sizes that the system reports, and the typical rates of its processor's vendor. The typical
+/// rates were fitted to machines that were measured.
 ///
-/// If your machine differs from the measured machines, [measure](Self::measure) it once and
-/// [write](Self::write) the result to a file. Then name the file in the environment variable
-/// `NDSCATTER_MACHINE`. A program can also [read](Self::read) the file and [set](Self::set_current)
-/// the machine itself.
+/// If your machine differs from those machines, [measure](Self::measure) it once and
+/// [write](Self::write) the result to a file. Then set the environment variable `NDSCATTER_MACHINE`
+/// to the path of the file. Instead, a program can [read](Self::read) the file and
+/// [set](Self::set_current) the machine.
 ///
 /// # Examples
 ///
@@ -51,40 +52,43 @@ pub struct Machine {
     pub(crate) variants: Variants,
 }
 
-/// Environment variable with the path of the machine file.
+/// Name of the environment variable that has the path of the machine file.
 const VARIABLE: &str = "NDSCATTER_MACHINE";
 
-/// The machine descriptions ([`Machine`]: cache sizes, rates, variants) that were set for the
-/// process, each once. Scatters and gathers use the last description of the list. Earlier
-/// descriptions stay in the list because running calls may use them.
+/// The machines that [`Machine::set_current`] has set in this process. Equal machines occur once.
+/// The last machine of the list is the current one. Earlier machines stay in the list because
+/// running calls may use them.
 static SET: RwLock<Vec<&'static Machine>> = RwLock::new(Vec::new());
 
-/// Bytes of the caches of a common server, for systems that do not report caches.
+/// Bytes of the first-level, second-level and last-level cache of a common server, for systems that
+/// do not report caches.
 const TYPICAL_CACHES: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
 
-/// Fraction of a cache that one array can use if other data uses the cache too.
+/// Fraction of the second-level or last-level cache that one array can use. Other data uses the
+/// rest.
 const USABLE_FRACTION: f64 = 0.8;
 
-/// Bytes of memory that the processor accesses without a walk through the page table. The
-/// second-level translation buffer of Intel since Skylake has 1536 pages of 4 KiB. AMD's Zen 4 has
-/// twice as many.
+/// Bytes of memory that the processor can access without a walk through the page table: 1536 pages
+/// of 4 KiB, as many as the second-level translation buffer of Intel's Skylake has. AMD's Zen 4 has
+/// twice as many, but the constant is the same for all machines.
 pub(crate) const PAGE_REACH: f64 = (1536 * 4096) as f64;
 
-/// Bytes of memory per byte of its page table.
+/// Bytes of memory that one byte of the page table describes.
 const BYTES_PER_TABLE_BYTE: f64 = 512.0;
 
 impl Machine {
-    /// Returns this machine, which is detected once per process. On Linux the cache sizes come from
-    /// the system's files. Elsewhere they are the cache sizes of a common server.
+    /// Returns the description of this machine, which is detected once per process. On Linux the
+    /// cache sizes come from the system's files. If the system does not report the sizes, they are
+    /// those of a common server. The rates are the typical rates of the processor's vendor.
     pub fn detected() -> &'static Self {
         static DETECTED: OnceLock<Machine> = OnceLock::new();
         DETECTED.get_or_init(|| Self::with_caches(detection::detect().unwrap_or(TYPICAL_CACHES)))
     }
 
     /// Returns the machine that calls use if [`Execution::machine`](crate::Execution::machine) does
-    /// not name a machine. The result is the machine of [`set_current`](Self::set_current), or else
-    /// of [`from_environment`](Self::from_environment), or else the machine of
-    /// [`detected`](Self::detected).
+    /// not name a machine. This is the machine that [`set_current`](Self::set_current) has set
+    /// last. If none was set, it is the machine of [`from_environment`](Self::from_environment). If
+    /// that has no machine, it is the [`detected`](Self::detected) machine.
     pub fn current() -> &'static Self {
         let set = SET.read().unwrap_or_else(PoisonError::into_inner);
         let last = set.last().copied();
@@ -96,21 +100,22 @@ impl Machine {
     }
 
     /// Returns the machine in the file that the environment variable `NDSCATTER_MACHINE` names, or
-    /// the error of reading it. The variable and the file are read once. Returns `None` if the
-    /// variable is not set.
+    /// the error of reading the file. The variable and the file are read once per process, when
+    /// they are first needed. Returns `None` if the variable is not set.
     ///
-    /// If the file cannot be used, calls use the [`detected`](Self::detected) machine, and
-    /// explanations contain the error.
+    /// If the file cannot be read or is invalid, [`current`](Self::current) does not use it, and
+    /// explanations of calls contain the error.
     pub fn from_environment() -> Option<&'static Result<Self, MachineError>> {
         static NAMED: OnceLock<Option<Result<Machine, MachineError>>> = OnceLock::new();
         let named = NAMED.get_or_init(|| std::env::var_os(VARIABLE).map(Machine::read));
         named.as_ref()
     }
 
-    /// Makes later calls of the process use this machine.
+    /// Makes this machine the [`current`](Self::current) machine of the process.
     ///
-    /// Call this function at the start of a program: every machine that was set stays in memory. A
-    /// machine that is set again takes no more memory.
+    /// Every machine that was set stays in memory until the process ends. So call this function at
+    /// the start of a program, not for each call. Setting an equal machine again needs no further
+    /// memory.
     pub fn set_current(self) {
         let mut set = SET.write().unwrap_or_else(PoisonError::into_inner);
         let before = set.iter().position(|machine| **machine == self);
@@ -121,13 +126,14 @@ impl Machine {
         set.push(machine);
     }
 
-    /// Returns this machine with rates that are measured now.
+    /// Measures this machine now, and returns the [`detected`](Self::detected) machine with rates
+    /// from the measurement.
     ///
-    /// The measurement reads, writes and copies cache lines in each cache and in memory. It scales
-    /// the typical rates by the results. The measurement takes at most about 50 milliseconds on one
-    /// core and 8 MiB of memory. The core should have no other work. If other work disturbs the
-    /// measurement, choices of schedules are worse, and no result is wrong. Calls never measure on
-    /// their own.
+    /// The measurement reads, writes and copies cache lines in each cache level and in memory. It
+    /// then adapts a part of the typical rates to the measured costs. The measurement takes at most
+    /// about 50 milliseconds on one core, and 8 MiB of memory. The core should have no other work.
+    /// If other work disturbs the measurement, calls may choose slower schedules, but their results
+    /// stay correct. Scatters and gathers never start a measurement.
     ///
     /// # Examples
     ///
@@ -148,14 +154,16 @@ impl Machine {
         machine
     }
 
-    /// Returns a machine with the given cache sizes in bytes, as one core sees them: first level,
-    /// second level, last level. A size that is smaller than the size before it is replaced by that
-    /// size. The rates are typical of machines of this machine's vendor.
+    /// Returns a machine with the given cache sizes in bytes: first-level, second-level and
+    /// last-level cache of one core. If a level is smaller than the previous level, it gets the
+    /// size of the previous level. The rates are the typical rates of the vendor of the processor
+    /// that runs the program.
     pub fn with_caches(bytes: [u64; 3]) -> Self {
         Self::of(Vendor::here(), bytes)
     }
 
-    /// Returns a machine of `vendor` with the given cache sizes, as [`Self::with_caches`].
+    /// Returns a machine with the given cache sizes, as [`Self::with_caches`] does, and the typical
+    /// rates of `vendor`.
     pub(crate) fn of(vendor: Vendor, bytes: [u64; 3]) -> Self {
         let [first, second, last] = bytes;
         let first = first.max(1);
@@ -173,8 +181,9 @@ impl Machine {
         self.caches
     }
 
-    /// Returns the bytes that stay in each level if `sharers` workers, which share the last-level
-    /// cache, access them again and again. The last entry is memory, which is unlimited.
+    /// Returns, for each cache level, the bytes of data that one worker can keep there while it
+    /// accesses this data repeatedly. `sharers` workers divide the last-level cache equally. The
+    /// last entry is infinite: it is for memory.
     pub(crate) fn levels(&self, sharers: f64) -> [f64; 4] {
         #[expect(clippy::cast_precision_loss, reason = "approximate sizes")]
         let [first, second, last] = self.caches.map(|bytes| bytes as f64);
@@ -186,7 +195,7 @@ impl Machine {
         ]
     }
 
-    /// Returns the bytes of memory whose page table fits in the second-level cache.
+    /// Returns the bytes of memory whose page table is as large as the second-level cache.
     pub(crate) fn page_table_reach(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an approximate size")]
         let second = self.caches[1] as f64;

@@ -1,8 +1,8 @@
 //! Names of the values of an option: the text that `Display` prints, and the texts that `FromStr`
 //! reads.
 //!
-//! This module knows texts. This module does not know what a value means. In the source, the table
-//! of the names of an option (`named!`) stands below the declaration of the option.
+//! This module knows texts. This module does not know what a value means. The macro `named!` has
+//! the table of the names of one option. The table follows the declaration of the option's type.
 
 /// The error for a text that is not the name of any value of an option.
 ///
@@ -25,11 +25,12 @@ pub struct UnknownName {
     pub option: &'static str,
     /// The text that was read.
     pub name: String,
-    /// The names of all values, in the order of their declaration, without other spellings.
+    /// The names of all values of the option, in the order of their declaration. Other spellings
+    /// that `FromStr` accepts are not included.
     pub known: Vec<&'static str>,
 }
 
-/// Joins names to a list such as "a, b or c".
+/// Joins names into a text such as "a, b or c".
 fn one_of(names: &[&str]) -> String {
     match names {
         [first @ .., before, last] if !first.is_empty() => {
@@ -39,10 +40,11 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-/// The spellings of each value. The first spelling is the name of the value.
+/// Table of the values of an option. Each value has at least one spelling. The first spelling is
+/// the name of the value.
 pub(crate) type Table<T> = [(T, &'static [&'static str])];
 
-/// Returns the value with the spelling `name`, in any case.
+/// Returns the value that has the spelling `name`. The comparison ignores ASCII case.
 pub(crate) fn find<T: Copy>(
     option: &'static str,
     table: &Table<T>,
@@ -57,16 +59,17 @@ pub(crate) fn find<T: Copy>(
     })
 }
 
-/// Implements the names of the values of an option, in the order of their declaration. Each value
-/// has its name, then other spellings that `FromStr` reads.
+/// Implements `ALL`, `as_str`, `Display` and `FromStr` for the type of an option. The table lists
+/// the values in the order of their declaration. Each row has the value, its name, and other
+/// spellings that `FromStr` accepts.
 macro_rules! named {
     ($type:ident, $option:literal: $($value:ident => $name:literal $(| $other:literal)*,)*) => {
         impl $type {
             /// All values, in the order of their declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
 
-            /// Returns the name of the value, which [`from_str`](std::str::FromStr::from_str)
-            /// reads.
+            /// Returns the name of the value. [`from_str`](std::str::FromStr::from_str) converts
+            /// this name back to the value.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)*
@@ -83,13 +86,15 @@ macro_rules! named {
         impl std::str::FromStr for $type {
             type Err = crate::names::UnknownName;
 
-            /// Reads the name or another spelling of a value, in any case.
+            /// Returns the value whose name or other spelling is `name`. The comparison ignores
+            /// ASCII case.
             #[inline]
             fn from_str(name: &str) -> Result<Self, Self::Err> {
                 let table: &crate::names::Table<Self> =
                     &[$((Self::$value, &[$name $(, $other)*])),*];
                 match name {
-                    // A fast path: small calls through adapters read several names.
+                    // Fast path for exact names: a small call through an adapter parses several
+                    // names.
                     $($name => Ok(Self::$value),)*
                     _ => crate::names::find($option, table, name),
                 }

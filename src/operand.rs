@@ -1,7 +1,8 @@
 //! The tensors of a call: memory, layout, element type, and what is known about their bytes.
 //!
-//! Constructors of views check that the layout stays within the memory. A view may then touch every
-//! element of its layout. This module does not know operators, plans or threads.
+//! Constructors of views check that every element of the layout is inside the memory. For raw
+//! parts, the caller guarantees this. Calls may therefore access every element of a view. This
+//! module does not know operators, plans or threads.
 
 mod any;
 mod cloned;

@@ -1,7 +1,8 @@
 //! The operators: their shape rules, their options, and the methods that run them.
 //!
-//! This module knows the rules of ONNX, OpenVINO and other runtimes. It turns the shapes of a call
-//! into a [`Form`](crate::plan::Form), which `run` executes. It does not know threads or kernels.
+//! This module knows the rules of ONNX, OpenVINO and other runtimes. It converts the shapes of a
+//! call to a [`Form`](crate::plan::Form). The module `run` executes the call with this form. The
+//! module `ops` does not know threads or kernels.
 
 mod functions;
 mod gather;

@@ -1,8 +1,8 @@
 //! The plan of a call: the destination of every tuple, and facts about these destinations.
 //!
 //! This module knows shapes, strides, index types and offsets. It knows nothing of element types,
-//! reductions or threads. The executor gets an immutable list of destinations and a few facts about
-//! the list.
+//! reductions or threads. The executor receives an immutable list of destinations and facts about
+//! this list.
 
 mod destinations;
 mod duplicates;
@@ -39,10 +39,10 @@ use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::operand::{Dims, Layout};
 
-/// Everything that depends only on the indices and the layout of the output.
+/// Everything about a call that depends only on the indices and on the layout of the output.
 ///
-/// All indices have been checked. The list of destinations is immutable, so any number of calls can
-/// share a plan.
+/// All indices of a plan have been checked. The list of destinations is immutable, so any number of
+/// calls can share a plan.
 #[derive(Debug)]
 pub(crate) struct IndexPlan {
     /// Shape of the output.
@@ -51,45 +51,48 @@ pub(crate) struct IndexPlan {
     strides: Dims<isize>,
     is_contiguous: bool,
     form: Form,
-    /// Shape of the list of tuples, skipped tuples included.
+    /// Shape of the list of tuples. The list includes skipped tuples.
     tuple_shape: Dims<usize>,
     updates_shape: Dims<usize>,
-    /// Sizes of the batch and window axes as repetitions and windows use them. These sizes can be
-    /// smaller than the sizes of the output.
+    /// One size for each axis of the output: the number of repetitions along a batch axis, the
+    /// length of a window along a window axis. A size can be smaller than the size of the output
+    /// ([`Form::reach`]).
     reach: Dims<usize>,
-    /// Whether these sizes are equal to the sizes of the output.
+    /// Whether, along all batch and window axes, the sizes in `reach` equal the sizes of the
+    /// output.
     is_whole: bool,
-    /// Number of positions in `indices` that one tuple stands for.
+    /// Number of positions in `indices` that share one tuple. Their index values are equal.
     indices_each: usize,
-    /// Number of tuples that were not skipped, counted as by [`IndexPlan::applied`].
+    /// Number of tuples that were not skipped, in the unit of [`IndexPlan::applied`].
     applied: usize,
-    /// Number of skipped tuples, counted as by [`IndexPlan::applied`].
+    /// Number of skipped tuples, in the unit of [`IndexPlan::applied`].
     skipped: usize,
-    /// Destinations of all applied tuples. Where windows or repetitions are empty: destinations of
-    /// a range of tuples that contains the first duplicate, if there is one.
+    /// Destination numbers of all applied tuples. If the tuples move no element (for example,
+    /// because windows are empty), only the destination numbers of one range of tuples. For a
+    /// scatter, this range contains the first duplicate, if there is one.
     destinations: Destinations,
-    /// First tuple of the range of `destinations`, if windows or repetitions are empty. Otherwise
-    /// 0.
+    /// First tuple of the range of `destinations` if the tuples move no element. Otherwise 0.
     first: usize,
-    /// Position of the tuple of each destination in the list of tuples. `None` if no tuple was
-    /// skipped.
+    /// For each entry of `destinations`, the position of its tuple in the list of tuples, counted
+    /// from `first`. `None` if no tuple was skipped.
     positions: Option<Destinations>,
     scale: Scale,
     facts: Facts,
     first_duplicate: OnceLock<Option<Duplicate>>,
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
-    /// Slot for data that a schedule computes from the plan.
+    /// Slot for data that a schedule computes once from the plan.
     pub(crate) slot: Slot,
-    /// Slot for the sample of destinations that the choice of a schedule uses.
+    /// Slot for a sample of the destinations. The sample is used to choose a schedule.
     pub(crate) sample: Slot,
-    /// Strides of contiguous updates and of the output, if windows are rows at constant strides.
+    /// Strides of contiguous updates and of the output. `Some` only if windows are rows at constant
+    /// strides.
     flat: Option<Flat>,
 }
 
 impl IndexPlan {
-    /// Makes a plan from `destinations`: the destination numbers that [`Tuples`] has computed for
-    /// `form` and `output`. `piece` has the facts about all of these destination numbers.
+    /// Makes a plan. `destinations` has the destination numbers of all tuples of `form`, for the
+    /// layout `output`. `piece` has the facts about these destination numbers.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -136,10 +139,12 @@ impl IndexPlan {
             flat: None,
         };
         let updates = Layout::contiguous(&plan.updates_shape);
-        // No call can have more updates than memory can hold.
+        // If memory cannot hold the updates, no call can pass such updates, and `flat` stays
+        // `None`.
         plan.flat = (updates.elements()).and_then(|_| Flat::new(&plan.extents(), output, &updates));
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
-            // An update has at most as many rows as its axis, so no row is written twice.
+            // The updates of a sequence have at most as many rows as the axis, so no row is written
+            // twice.
             let _ = plan.first_duplicate.set(None);
         }
         Ok(plan)
@@ -155,8 +160,8 @@ impl IndexPlan {
         &self.strides
     }
 
-    /// Sets the counts of a plan whose repetitions or windows are empty. The destinations of this
-    /// plan belong to the tuples from position `first` of the list on.
+    /// Sets the counts of a plan whose tuples move no element. `first` is the position in the list
+    /// of the first tuple that has a destination in the plan.
     pub(crate) fn with_counts(self, applied: usize, skipped: usize, first: usize) -> Self {
         Self {
             applied,
@@ -166,19 +171,19 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the number of tuples that were not skipped. In a cache, the row of a position counts
-    /// as one tuple for all heads (see [`Form::tuples_each`]).
+    /// Returns the number of tuples that were not skipped. In a cache, all rows of one position of
+    /// a sequence, one row for each head, count as one tuple (see [`Form::tuples_each`]).
     pub(crate) fn applied(&self) -> usize {
         self.applied
     }
 
-    /// Returns the number of skipped tuples, counted as by [`Self::applied`].
+    /// Returns the number of skipped tuples, in the unit of [`Self::applied`].
     pub(crate) fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// Returns the number of destinations in the plan. Every applied tuple of the list has one,
-    /// unless repetitions or windows are empty.
+    /// Returns the number of destination numbers in the plan: one for each applied tuple of the
+    /// list, or fewer if the tuples move no element.
     pub(crate) fn tuples(&self) -> usize {
         self.destinations.len()
     }
@@ -188,13 +193,13 @@ impl IndexPlan {
         &self.updates_shape
     }
 
-    /// Checks the shape of updates.
+    /// Checks that `updates` is the shape that updates must have.
     #[inline]
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
         form::check_shape([&self.updates_shape, &[], &[]], updates)
     }
 
-    /// Whether repetitions and windows have the full sizes of the output.
+    /// Whether the repetitions and the windows have the full sizes of the output.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -210,8 +215,8 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the strides of contiguous updates and of the output, if windows are rows at constant
-    /// strides.
+    /// Returns the strides of contiguous updates and of the output. `Some` only if windows are rows
+    /// at constant strides.
     pub(crate) fn flat(&self) -> Option<&Flat> {
         self.flat.as_ref()
     }
@@ -239,7 +244,7 @@ impl IndexPlan {
         Err(self.mismatch(output))
     }
 
-    /// Returns the error for a tensor whose layout is not the layout of the plan.
+    /// Returns the error for a tensor whose layout `actual` is not the layout of the plan.
     #[cold]
     pub(crate) fn mismatch(&self, actual: &Layout<'_>) -> ScatterError {
         ScatterError::with_facts(|| {
@@ -252,7 +257,7 @@ impl IndexPlan {
         })
     }
 
-    /// Whether the operator allows no reduction: updates always replace existing values.
+    /// Whether the operator supports no reduction, so that updates always replace existing values.
     pub(crate) fn only_moves(&self) -> bool {
         matches!(self.form.coordinates, Coordinates::Sequences { .. })
     }
@@ -262,19 +267,20 @@ impl IndexPlan {
         &self.destinations
     }
 
-    /// Whether no tuple was skipped. If no tuple was skipped, the n-th destination belongs to the
-    /// n-th tuple.
+    /// Whether no tuple was skipped. The destinations then belong to consecutive tuples of the
+    /// list.
     pub(crate) fn skips_none(&self) -> bool {
         self.positions.is_none()
     }
 
-    /// Returns the position of the tuple of each destination in the list of tuples. `None` if no
-    /// tuple was skipped.
+    /// Returns, for each destination number, the position of its tuple in the list of tuples. The
+    /// positions are counted from `first`. `None` if no tuple was skipped.
     pub(crate) fn positions(&self) -> Option<&Destinations> {
         self.positions.as_ref()
     }
 
-    /// Returns the number of the tuple that the destination at `position` belongs to.
+    /// Returns the position in the list of the tuple to which the destination at `position`
+    /// belongs.
     #[inline]
     pub(crate) fn tuple_at(&self, position: usize) -> usize {
         match &self.positions {
@@ -287,13 +293,14 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the number of tuples in the list, skipped tuples included.
+    /// Returns the number of tuples in the list. The list includes skipped tuples.
     pub(crate) fn listed_tuples(&self) -> usize {
         self.tuple_shape.iter().product()
     }
 
-    /// Returns the number of strands of the list of tuples. Strands are equal, consecutive parts of
-    /// the list. The shape of the list alone ensures that two strands share no destination.
+    /// Returns the number of strands. Strands are consecutive parts of the list with equal numbers
+    /// of tuples. Two strands share no destination, whatever the values of the indices. If tuples
+    /// were skipped, the list is one strand.
     pub(crate) fn strands(&self) -> usize {
         if self.positions.is_some() {
             return 1;
@@ -301,22 +308,22 @@ impl IndexPlan {
         self.tuple_shape[..self.form.leading()].iter().product()
     }
 
-    /// Returns what a destination number means.
+    /// Returns the meaning of the destination numbers.
     pub(crate) fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// Returns the facts that validation has collected about the destinations.
+    /// Returns the facts about the destinations that the check of the indices has collected.
     pub(crate) fn facts(&self) -> Facts {
         self.facts
     }
 
-    /// Whether destinations are already known to be distinct.
+    /// Whether the destinations are already known to be distinct, without a search for duplicates.
     pub(crate) fn is_known_unique(&self) -> bool {
         self.facts.increasing || matches!(self.first_duplicate.get(), Some(None))
     }
 
-    /// Whether duplicate detection needs a sort.
+    /// Whether duplicate detection would sort the destinations.
     pub(crate) fn detects_by_sort(&self) -> bool {
         !self.facts.ordered && duplicates::detects_by_sort(self.tuples(), self.scale.count)
     }
@@ -329,8 +336,8 @@ impl IndexPlan {
         duplicates::detection_bytes(self.tuples(), self.scale.count)
     }
 
-    /// Returns the first duplicate. The plan computes the first duplicate once and keeps the
-    /// result.
+    /// Returns the first duplicate, or `None` if there is no duplicate. The plan searches once and
+    /// keeps the result.
     pub(crate) fn first_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if let Some(&known) = self.first_duplicate.get() {
             return Ok(known);
@@ -339,9 +346,8 @@ impl IndexPlan {
         Ok(*self.first_duplicate.get_or_init(|| found))
     }
 
-    /// Computes the first duplicate, like [`Self::first_duplicate`], but does not keep the result.
-    /// If the plan kept the result, the result could change the schedule that the next call
-    /// chooses.
+    /// Searches for the first duplicate, like [`Self::first_duplicate`], but does not keep the
+    /// result in the plan. A kept result could change the schedule that the next call chooses.
     pub(crate) fn detect_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if self.is_known_unique() {
             return Ok(None);
@@ -352,7 +358,7 @@ impl IndexPlan {
         duplicates::first_duplicate(&self.destinations, self.scale.count)
     }
 
-    /// Returns an error if the plan has duplicates.
+    /// Returns an error if two tuples of the plan have the same destination.
     pub(crate) fn refuse_duplicates(&self) -> Result<(), ScatterError> {
         let named = |position| self.tuple_at(position) * self.indices_each;
         match self.first_duplicate()? {
@@ -364,8 +370,8 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the last tuple of every destination, in ascending order of destinations. The plan
-    /// computes the list once.
+    /// Returns the last tuple of every destination that has tuples, in ascending order of
+    /// destinations. The plan computes this list once and keeps it.
     pub(crate) fn last_writes(&self) -> Result<&Sorted, ScatterError> {
         if let Some(last_writes) = self.last_writes.get() {
             return Ok(last_writes);
@@ -375,8 +381,8 @@ impl IndexPlan {
         Ok(self.last_writes.get_or_init(|| last_writes))
     }
 
-    /// Returns all tuples in ascending order of their destinations. Tuples of one destination keep
-    /// their order. The plan computes the list once.
+    /// Returns all applied tuples in ascending order of their destinations. Tuples of one
+    /// destination keep their order. The plan computes this list once and keeps it.
     pub(crate) fn groups(&self) -> Result<&Sorted, ScatterError> {
         if let Some(groups) = self.groups.get() {
             return Ok(groups);
@@ -385,8 +391,8 @@ impl IndexPlan {
         Ok(self.groups.get_or_init(|| groups))
     }
 
-    /// Makes a plan with one tuple for each destination that has tuples, in ascending order of
-    /// destinations.
+    /// Makes a plan with one tuple for each destination that has tuples in this plan. The new
+    /// tuples are in ascending order of destinations.
     pub(crate) fn of_destinations(&self) -> Result<Self, ScatterError> {
         let distinct = self.last_writes()?;
         let count = distinct.len(self.tuples());
@@ -398,14 +404,14 @@ impl IndexPlan {
             coordinates: Form::ALL_EXPLICIT,
             ..self.form
         };
-        // The updates of the new plan have the sizes that repetitions and windows use.
+        // `used` has the sizes of repetitions and windows, and the updates of the new plan have
+        // them too.
         let mut used = Dims::copied(&self.reach)?;
         let indexed = form.indexed();
         used[indexed.clone()].copy_from_slice(&self.shape[indexed]);
         let (output, indices) = (Layout::of_parts(&used, &self.strides), Layout::line(count));
         let plan = Self::new(&output, form, &indices, self.scale, destinations, &piece)?;
-        // The output of the new plan is the output of this plan, which may be larger than the sizes
-        // that repetitions and windows use.
+        // The output of the new plan is the output of this plan, which can be larger than `used`.
         Ok(Self {
             shape: Dims::copied(&self.shape)?,
             strides: Dims::copied(&self.strides)?,
@@ -416,13 +422,14 @@ impl IndexPlan {
         })
     }
 
-    /// Sorts the tuples by destination. `in_order`: they are already sorted.
+    /// Sorts the tuples by destination. `in_order`: whether the tuples are already sorted.
     fn sort(&self, in_order: bool) -> Result<Sorted, ScatterError> {
         Sorted::new(&self.destinations, self.scale.count, in_order)
     }
 
-    /// Returns the position of the first tuple with the destination of the tuple at `position`.
-    /// Destinations must be in ascending order.
+    /// Returns the position of the first tuple with the same destination as the tuple at
+    /// `position`. The destinations must be in ascending order. If `position` is past the end,
+    /// returns the number of tuples.
     pub(crate) fn start_of_equals(&self, position: usize) -> usize {
         if position >= self.tuples() {
             return self.tuples();
@@ -431,7 +438,7 @@ impl IndexPlan {
         Sorted::InOrder.first_from(&self.destinations, number)
     }
 
-    /// Returns the destinations, so that another plan can use their memory.
+    /// Returns the list of destinations, so that another plan can reuse its memory.
     pub(crate) fn into_destinations(self) -> Destinations {
         self.destinations
     }

@@ -1,6 +1,7 @@
-//! Pools, which run the tasks of a call: rayon, the calling thread alone, or a host's parallel-for.
+//! Pools that run the tasks of a call: a rayon pool, the calling thread alone, or the parallel-for
+//! of a host program.
 //!
-//! The module knows tasks and workers. It does not know what a task does.
+//! The module distributes tasks to workers. It does not depend on what a task does.
 
 mod forks;
 mod global;
@@ -11,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-/// Runs the tasks of a call.
+/// A pool that runs the tasks of a call.
 ///
-/// Implement the trait to run all work on a host's threads. The runtime passes its own
-/// parallel-for, and no second pool is started.
+/// Implement the trait to run all work on the threads of a host program. The implementation calls
+/// the parallel-for of the host, and this crate starts no second pool.
 ///
 /// # Examples
 ///
@@ -51,27 +52,29 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub trait Pool: Sync {
-    /// Returns the number of tasks that can run at the same time. `None`: the number is unknown,
-    /// and work is divided into four parts.
+    /// Returns the number of tasks that the pool can run at the same time. `None`: the number is
+    /// unknown, and the crate assumes four workers.
     fn workers(&self) -> Option<usize>;
 
-    /// Calls `task` once with every number in `0..tasks`, in any order and on any threads. Returns
-    /// when all these calls have returned.
+    /// Calls `task` once for each number in `0..tasks`, with that number as the argument. The calls
+    /// may run in any order and on any threads. The method returns after all these calls have
+    /// returned.
     ///
-    /// Tasks never wait for one another. If a pool skips or repeats a task, the call fails with
-    /// [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
+    /// Tasks never wait for one another. If a pool skips or repeats a task, the call of this crate
+    /// fails with [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 
-    /// Returns a reference to a counter, the number of calls that are running on the pool. `None`:
-    /// calls do not share the workers of the pool.
+    /// Returns a reference to a counter of the calls of this crate that are running on the pool. If
+    /// the result is `None`, each call divides its work as if it ran alone.
     ///
-    /// The pool only stores the counter. The crate increments the counter when a call begins, and
-    /// decrements it when the call ends. If n calls are running, including a call that begins, this
-    /// call divides its work among an nth of the workers, but at least one. The counter changes no
-    /// result.
+    /// The pool only stores the counter. This crate increments the counter when a call begins on
+    /// the pool, and decrements it when the call ends. If n calls are running when a call begins,
+    /// this call included, the call usually divides its work among 1/n of the workers, but at least
+    /// one. A [`Goal`](crate::Goal) can change this number. The counter does not change the results
+    /// of calls.
     ///
-    /// A pool that wraps another pool returns the counter of the other pool. The default is `None`:
-    /// every call uses all workers.
+    /// A pool that wraps another pool should return the counter of the wrapped pool, if there is
+    /// one. The default implementation returns `None`.
     ///
     /// # Examples
     ///
@@ -103,9 +106,9 @@ pub trait Pool: Sync {
         None
     }
 
-    /// For measurements: whether each piece of the work gets a separate task. Otherwise tasks
-    /// take one piece after another, and a pool that runs its tasks one after another would run all
-    /// pieces in the first task.
+    /// For measurements only. Returns true if each piece of the work should be a separate task of
+    /// the pool. If false, each task takes pieces in a loop until no piece is left. A pool that
+    /// runs its tasks one after another would then run all pieces in the first task.
     #[doc(hidden)]
     fn sees_pieces(&self) -> bool {
         false
@@ -113,27 +116,31 @@ pub trait Pool: Sync {
 }
 
 /// The default pool. If the calling thread belongs to a rayon pool (as inside
-/// [`rayon::ThreadPool::install`]), this is that pool. Otherwise it is rayon's global pool, which
-/// is started if necessary.
+/// [`rayon::ThreadPool::install`]), tasks run on that pool. Otherwise tasks run on rayon's global
+/// pool. The crate starts the global pool if necessary.
 ///
-/// Calls run on the calling thread, with the same results, while the global pool does not run jobs:
+/// While the global pool cannot run tasks, calls run on the calling thread, with the same results.
+/// The usual reasons are:
 ///
-/// - If the threads of the global pool cannot all be started. In this case the crate does not make
-///   the global pool, so the program can still start the global pool. The crate tries again to
-///   start the global pool, at most once in 100 ms.
-/// - If the program has tried to start the global pool and failed. Rayon makes that failure final.
-/// - In a child that was forked from a process with a global pool. The child has the pool's memory
-///   but none of its threads. A child that was forked before the pool was needed starts its own
-///   pool.
+/// - Some threads of the global pool could not be started. The crate then does not create the
+///   global pool, so the program can still create it. Later calls try to start the threads again,
+///   at most once in 100 ms.
+/// - The program has tried to start the global pool, and the start has failed. Rayon does not allow
+///   a second start.
+/// - The process is a forked child, and its parent had a global pool before the fork. The child has
+///   the memory of that pool, but none of its threads. If the parent had no global pool before the
+///   fork, the child starts a global pool when a call needs it.
 ///
-/// A pool that the program has started is used as soon as it has run a test job.
+/// If the program has started the global pool, the crate first submits a test job to the pool.
+/// Calls use the pool as soon as the test job has run, and until then run on the calling thread.
 ///
-/// Calls that run at the same time share the workers ([`Pool::calls`]). A call runs on its calling
-/// thread alone if there are fewer than two workers per call when it begins.
+/// Calls that run at the same time share the workers ([`Pool::calls`]). When a call begins, the
+/// number of workers is divided by the number of running calls. If the quotient is less than 2, the
+/// call usually runs on its calling thread alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rayon;
 
-/// Number of calls that are running on [`Rayon`].
+/// Number of calls that are running on the pool [`Rayon`].
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 impl Pool for Rayon {
@@ -164,13 +171,13 @@ impl Pool for Rayon {
     }
 }
 
-/// Whether the calling thread belongs to a rayon pool. The function does not start a pool.
+/// Whether the calling thread belongs to a rayon pool. This check does not start a pool.
 fn is_in_a_pool() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// A rayon pool of the caller. In a forked child the pool has no threads, and the caller must
-/// replace the pool.
+/// A rayon pool that the caller has made. After a fork, the pool has no threads in the child
+/// process. The child must make a new pool.
 impl Pool for rayon::ThreadPool {
     fn workers(&self) -> Option<usize> {
         Some(self.current_num_threads())
@@ -187,8 +194,9 @@ impl Pool for rayon::ThreadPool {
     }
 }
 
-/// Returns a function that takes tasks one by one until none is left. Only the first `workers`
-/// threads that call it take tasks.
+/// Returns a function that a thread calls to run tasks: it takes one task after another until no
+/// task is left. Only the first `workers` calls of the function take tasks. Later calls return at
+/// once.
 fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
     let (callers, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
     move || {
@@ -200,15 +208,15 @@ fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn
     }
 }
 
-/// Runs tasks on the calling thread and on workers of the pool, although the calling thread does
-/// not belong to the pool. If the calling thread slept instead, one more worker would have to wake
-/// up.
+/// Runs tasks on workers of the pool and on the calling thread, which does not belong to the pool.
+/// If the calling thread only waited, the pool would have to wake one more worker.
 ///
-/// The function wakes one more worker than are needed in addition to the calling thread. The system
-/// may place a worker that wakes up behind the calling thread, on the same core, and leave it
-/// there. With only one other worker, two tasks of 1 ms took 2 ms in every second call after a
-/// pause (two cores). The surplus worker takes no task (see [`drain`]). If the pool has one worker,
-/// none is woken.
+/// If the pool has at least two workers, the function wakes one worker more than the tasks need in
+/// addition to the calling thread. The reason is that the operating system may place a worker that
+/// wakes up on the core of the calling thread and leave it waiting there. When only the needed
+/// worker was woken on a machine with two cores, two tasks of 1 ms took 2 ms in every second call
+/// after a pause. The thread that calls `work` last takes no task (see [`drain`]). If the pool has
+/// one worker, the function wakes no worker.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
     let woken = if workers > 1 { tasks.min(workers) } else { 0 };
     for _ in 0..woken {
@@ -217,7 +225,7 @@ fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (
     work();
 }
 
-/// A pool that consists of the calling thread.
+/// A pool without other threads: all tasks run on the calling thread, in ascending order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallingThread;
 
@@ -231,7 +239,8 @@ impl Pool for CallingThread {
     }
 }
 
-/// Prints no details of the pool. A query of the details might start the threads of the pool.
+/// Prints no details of the pool, because a query of the details might start the threads of the
+/// pool.
 impl fmt::Debug for dyn Pool + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").finish_non_exhaustive()
@@ -248,7 +257,8 @@ mod tests {
 
     #[test]
     fn a_caller_from_outside_is_one_of_the_workers() {
-        // Many runs, with tasks that take a while, reveal one thread too many.
+        // The pool might use one thread too many only in some runs. So each pool size is tested 20
+        // times, and each task sleeps for 20 µs.
         for workers in [1, 2, 3].repeat(20) {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(workers)

@@ -1,15 +1,15 @@
 //! Options of an operator: how an update is combined with the existing value, and the rules for
 //! duplicates, indices out of bounds, accumulation, gradients and caches.
 //!
-//! This module knows names and values. This module does not know how a rule is carried out.
+//! This module knows the values of options and their names. It does not implement the options.
 
 use crate::names::named;
 
 /// How an update is combined with the current value of its destination.
 ///
 /// Updates of one destination are applied one after another, in the row-major order of
-/// `indices`. Integers wrap. `Min` and `Max` propagate NaN from either side and keep the current
-/// value on a tie.
+/// `indices`. Integers wrap. `Min` and `Max` give NaN if the current value or the update is NaN. If
+/// the current value and the update are equal (as 0 and -0 are), the current value stays.
 ///
 /// | elements | reductions |
 /// |---|---|
@@ -18,12 +18,12 @@ use crate::names::named;
 /// | `bool` | all except `Mean`: `Add` and `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND |
 /// | unknown types ([`DType::is_opaque`](crate::DType::is_opaque)), [`Cloned`](crate::Cloned) | only `None` |
 ///
-/// A reduction of elements that the table does not list is refused with
+/// If the table does not list a reduction for an element type, the call returns
 /// [`ScatterError::UnsupportedReduction`] or [`ScatterError::ReductionOfClones`].
 ///
-/// [`as_str`](Self::as_str) is the name in ONNX, where ONNX has the reduction. `from_str` also
-/// reads the names of OpenVINO (`sum`, `prod`), torch (`amax`, `multiply`) and JAX (`update`),
-/// in any case.
+/// If ONNX has the reduction, [`as_str`](Self::as_str) returns its name in ONNX. `from_str` also
+/// reads names of OpenVINO (such as `sum`, `prod`), torch (`amax`, `multiply`) and JAX (`update`).
+/// `from_str` does not distinguish upper and lower case.
 ///
 /// [`ScatterError::UnsupportedReduction`]: crate::ScatterError::UnsupportedReduction
 /// [`ScatterError::ReductionOfClones`]: crate::ScatterError::ReductionOfClones
@@ -39,15 +39,17 @@ pub enum Reduction {
     Sub,
     /// `current * update`.
     Mul,
-    /// The smaller one of the current value and the update.
+    /// The minimum of the current value and the update.
     Min,
-    /// The larger one of the current value and the update.
+    /// The maximum of the current value and the update.
     Max,
-    /// The sum of the current value and the updates, divided by the number of summands.
+    /// The sum of the existing value and all updates of the destination, divided by the number of
+    /// summands. Without `include_self`, the existing value is not a summand.
     ///
-    /// The sum is computed as `Add` computes it. The number of summands is exact. Integers round
-    /// towards negative infinity. `f32` and `f64` divide once, by the number rounded to the
-    /// type. 16-bit floats divide in `f32`. Complex numbers divide each component.
+    /// The sum is computed as `Add` computes it. The summands are counted exactly. Means of
+    /// integers are rounded towards negative infinity. For `f32` and `f64`, the sum is divided
+    /// once, by the number of summands rounded to the type. For 16-bit floats, the division is
+    /// computed in `f32`. For complex numbers, each component is divided.
     Mean,
 }
 
@@ -60,7 +62,8 @@ impl Reduction {
 }
 
 named! { Reduction, "reduction":
-    // The names of ONNX, then those of JAX and CoreML, OpenVINO, and torch.
+    // The first name of each row is what `as_str` returns: the ONNX name, if ONNX has the
+    // reduction. The other names are those of JAX, CoreML, OpenVINO and torch.
     None => "none" | "update" | "set" | "assign",
     Add => "add" | "sum",
     Sub => "sub" | "subtract",
@@ -70,14 +73,14 @@ named! { Reduction, "reduction":
     Mean => "mean" | "average" | "avg",
 }
 
-/// Rule for two tuples with one destination.
+/// Rule for duplicates: several tuples with the same destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// Updates of tuples with one destination are applied in the row-major order of `indices`.
-    /// Without a reduction the last update stays.
+    /// Updates of tuples with the same destination are applied in the row-major order of `indices`.
+    /// Without a reduction, the last update stays.
     #[default]
     Allow,
-    /// Two tuples with one destination are an error
+    /// Two tuples with the same destination are an error
     /// ([`ScatterError::DuplicateIndex`](crate::ScatterError::DuplicateIndex)), found before the
     /// first write.
     Reject,
@@ -88,7 +91,7 @@ named! { Duplicates, "rule for duplicates":
     Reject => "reject",
 }
 
-/// Type of the running value of a destination of 16-bit floats.
+/// Type in which a reduction of 16-bit floats computes the value of a destination.
 ///
 /// This option makes no difference for other element types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -106,14 +109,14 @@ named! { Accumulate, "kind of accumulation":
     Wide => "wide",
 }
 
-/// Which updates of one destination have a gradient when updates replace the existing value.
+/// Which updates of a destination receive a gradient if updates replace the existing value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NoneGradient {
-    /// The last update, which is the value of the destination. With this rule, the gradient is
+    /// Only the last update, because it is the final value of the destination. This gradient is
     /// exact.
     #[default]
     LastWrite,
-    /// Every update, each with the gradient of its destination, as torch documents it.
+    /// Every update receives the gradient of its destination, as torch documents.
     EveryDuplicate,
 }
 
@@ -122,7 +125,7 @@ named! { NoneGradient, "gradient without a reduction":
     EveryDuplicate => "every duplicate" | "every_duplicate",
 }
 
-/// How updates change their destinations, whatever the destinations are.
+/// Options of how updates are combined with the existing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reducing {
     pub(crate) reduction: Reduction,
@@ -141,7 +144,8 @@ impl Default for Reducing {
     }
 }
 
-/// How updates change their destinations, and which updates have a gradient.
+/// Options of how updates are combined with the existing values, and of which updates receive a
+/// gradient.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) reducing: Reducing,
@@ -152,18 +156,18 @@ pub(crate) struct Meaning {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bounds {
     /// An index outside its axis is an error
-    /// ([`ScatterError::IndexOutOfBounds`](crate::ScatterError::IndexOutOfBounds)), found before
-    /// the first write.
+    /// ([`ScatterError::IndexOutOfBounds`](crate::ScatterError::IndexOutOfBounds)). It is found
+    /// before the first write, unless the output is new memory.
     #[default]
     Error,
-    /// A scatter drops the tuple of the index with its whole window. A gather writes a window of
-    /// zeros, or of zero bytes for an unknown type. Plans report [how many tuples were
-    /// skipped](crate::ScatterPlan::skipped).
+    /// A tuple with an index outside its axis is skipped. A scatter does not apply the window of
+    /// updates of this tuple. A gather writes a window of zeros for this tuple (zero bytes for an
+    /// unknown type). Plans report [how many tuples were skipped](crate::ScatterPlan::skipped).
     Skip,
-    /// A coordinate outside its axis is moved to the nearest end of the axis. If negative
-    /// coordinates are allowed, the size of the axis is first added to a negative coordinate. A
-    /// negative coordinate that is forbidden or too low becomes 0. An axis without elements is
-    /// still an error.
+    /// A coordinate outside its axis becomes the nearest position on the axis. If negative
+    /// coordinates are allowed, the size of the axis is first added to a negative coordinate. If
+    /// the sum is still negative, or negative coordinates are not allowed, the position is 0. A
+    /// coordinate on an axis without elements is still an error.
     Clamp,
 }
 
@@ -173,13 +177,14 @@ named! { Bounds, "rule for bounds":
     Clamp => "clamp",
 }
 
-/// How a cache is written at the end of its axis.
+/// How [`Scatter::cache`](crate::Scatter::cache) writes an update near the end of the axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CacheMode {
-    /// The update must fit between its position and the end.
+    /// The update must fit between its start position and the end of the axis.
     #[default]
     Linear,
-    /// Positions continue at the beginning: they are taken modulo the length of the axis.
+    /// The update continues at the beginning of the axis: positions are taken modulo the length of
+    /// the axis.
     Circular,
 }
 

@@ -1,8 +1,8 @@
 //! Connects the layers: a plan is made from indices, a transfer is made from a plan and the
 //! tensors of a call, and the transfer runs.
 //!
-//! This layer makes the checks that views and operators cannot make alone. All checks are done
-//! before the first write.
+//! This layer makes the checks that views and operators cannot make alone. Usually all checks are
+//! done before the first write. A streamed call (`route`) may check indices later.
 
 mod explain;
 mod gather_plan;

@@ -1,39 +1,41 @@
-//! Names of the schedules, the ways to divide a scatter among workers.
+//! Names of the schedules, which divide the work of a scatter or a gather among workers.
 
 use crate::names::named;
 
-/// A way to divide the work of a scatter among workers.
+/// A way to divide the work of a scatter or a gather among workers.
 ///
-/// All schedules give the same bits. The crate chooses a schedule for each call. A caller can
-/// force a schedule for tests and measurements
+/// All schedules give results with the same bits. The crate chooses a schedule for each call. For
+/// tests and measurements, a caller can force a schedule
 /// ([`Execution::force_schedule`](crate::Execution::force_schedule)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
     /// One worker applies all updates in the order of the tuples. If `data` is large, all workers
-    /// first copy `data` to the output.
+    /// copy `data` to the output before that.
     Serial,
-    /// Each worker takes some repetitions of the leading axes.
+    /// Each worker applies all tuples of some repetitions (positions along the leading axes).
     ByBatch,
-    /// Each worker takes some tuples. One of three conditions must hold: destinations are
-    /// distinct, no destination number is less than the previous one, or the shape of the
-    /// list makes its parts share no destination.
+    /// Each worker applies a part of the list of tuples. For a scatter, one of three conditions
+    /// must hold: all destinations are distinct, no destination number is less than the number
+    /// before it, or the shape of the list gives parts that share no destination.
     ByTuple,
-    /// The crate first finds the last tuple of each destination, and then moves the updates
-    /// of these tuples only. This schedule requires [`Reduction::None`](crate::Reduction::None).
+    /// The crate first finds the last tuple of each destination. It then moves the updates of these
+    /// tuples only. This schedule requires [`Reduction::None`](crate::Reduction::None).
     LastWrite,
-    /// Each worker takes a part of every window, and applies all tuples in order.
+    /// Each worker applies all tuples, in order, to some columns of every window.
     ByColumn,
-    /// Each worker takes a range of destinations, and selects its tuples from the whole list.
+    /// Each worker applies the tuples of a range of destinations. The worker finds these tuples by
+    /// reading the whole list.
     ByDestination,
-    /// The crate first sorts the tuples, stably, into ranges of destinations. One worker then
-    /// applies each range.
+    /// The crate first sorts the tuples into ranges of destinations, with a stable sort. One worker
+    /// then applies each range.
     ByPartition,
-    /// The crate first sorts the tuples, stably, by destination. A worker then combines all
-    /// updates of one destination while the window of this destination is in the cache.
+    /// The crate first sorts the tuples by destination, with a stable sort. A worker then combines
+    /// all updates of one destination while the window of this destination is in the cache.
     Grouped,
-    /// Each worker combines consecutive tuples in a private copy, and the copies are merged in
-    /// order. This schedule requires that merging keeps the bits.
+    /// Each worker combines the updates of consecutive tuples in a private copy. The copies are
+    /// then merged with the output, in the order of the tuples. This schedule requires a reduction
+    /// for which the merge keeps the bits.
     Private,
 }
 

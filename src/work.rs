@@ -1,20 +1,20 @@
-//! Record of the work of a call, for tests: work on indices that a plan must not repeat, and
-//! choices that the result does not show.
+//! Records the work of a call, for tests. Tests check that later calls of a plan do not repeat work
+//! on indices, and check choices that the result does not show.
 //!
-//! Outside of tests nothing is recorded.
+//! Nothing is recorded in other builds.
 
 /// A kind of work that [`note`] records in tests. This module does none of this work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// The call read and checked indices, and computed the destination numbers of tuples.
+    /// The crate read and checked indices, and computed the destination numbers of tuples.
     Resolving,
-    /// The call detected duplicates.
+    /// The crate searched for duplicates.
     Looking,
-    /// The call sorted tuples by destination.
+    /// The crate sorted tuples by destination.
     Sorting,
-    /// The call sorted tuples into ranges of destinations.
+    /// The crate sorted tuples into ranges of destinations.
     Partitioning,
-    /// The call wrote windows by streaming stores.
+    /// The crate wrote windows by streaming stores.
     Streaming,
 }
 
@@ -32,8 +32,8 @@ pub(crate) fn note(work: Work) {
     let _ = work;
 }
 
-/// Returns the list of [`Work`] items that the calling thread has recorded with [`note`] since the
-/// previous call of `take`. Empties the list.
+/// Returns the [`Work`] items that the calling thread has recorded since its previous call of
+/// `take`, and clears its record.
 #[cfg(test)]
 pub(crate) fn take() -> Vec<Work> {
     DONE.with_borrow_mut(std::mem::take)

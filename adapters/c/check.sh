@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the C tests under valgrind, and with AddressSanitizer in the tests and the
-# library. Requires a C compiler, valgrind, and a nightly Rust toolchain.
+# Checks the memory accesses of the C tests and of the library with two tools:
+# valgrind and AddressSanitizer. Requires a C compiler. valgrind must be installed
+# for the first check, and a nightly Rust toolchain for the second.
 #
-#   adapters/c/check.sh [valgrind|address]     without an argument: both
+#   adapters/c/check.sh [valgrind|address]     without an argument: both checks
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,15 +13,17 @@ mkdir -p "$target/c-check"
 check=$(cd "$target/c-check" && pwd)
 flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -g -O1 -pthread -DNDS_NO_DLPACK_HEADER -I adapters/c/include)
 
-# Runs the tests with the shared library, as a host loads it.
+# Runs the C tests under valgrind. The tests use the shared library in its release
+# build, as the program of a user does.
 check_valgrind() {
     cargo build --release -p ndscatter-c
     ln -sf "$(cd "$target/release" && pwd)/libndscatter_c.so" "$check/libndscatter_c.so.1"
     cc "${flags[@]}" adapters/c/tests/c/*.c -L "$target/release" -Wl,-rpath,"$check" \
         -lndscatter_c -lm -o "$check/test-valgrind"
-    # Each child process that the tests fork writes a separate log. A log is
-    # empty unless valgrind found an error. Valgrind runs one thread at a time,
-    # and its default scheduler may not run the other threads for minutes.
+    # Valgrind writes one log for the test program, and one for each child process
+    # that the tests fork. A log is empty unless valgrind found an error. Valgrind
+    # runs one thread at a time. With its default scheduler, the other threads may
+    # wait for minutes. `--fair-sched=yes` prevents this.
     rm -f "$check"/valgrind.*
     local passed=true
     valgrind -q --fair-sched=yes --error-exitcode=1 --log-file="$check/valgrind.%p" \
@@ -30,7 +33,8 @@ check_valgrind() {
     $passed && [[ -z $(cat "$check"/valgrind.*) ]]
 }
 
-# Runs the tests with the static library. Both are instrumented.
+# Runs the C tests with the static library. AddressSanitizer instruments the tests
+# and the library.
 check_address() {
     local triple
     triple=$(rustc +nightly -vV | sed -n 's/^host: //p')

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the library that `cargo build --release -p ndscatter-c` has built, its
-# header, and a pkg-config file. Builds nothing.
+# Installs the shared and the static library, their header, and a pkg-config file.
+# Builds nothing: `cargo build --release -p ndscatter-c` must have built the
+# libraries.
 set -eu
 
 package=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -73,7 +74,8 @@ for file in "$built/libndscatter_c.so" "$built/libndscatter_c.a"; do
 done
 [ -f "$header" ] || fail "$header is missing; restore it from the repository"
 
-# Replaces a file atomically, because programs may have the old file open.
+# put MODE FROM TO: copies the file FROM to TO, with the permissions MODE, and prints
+# TO. Replaces an existing TO atomically, because programs may have it open.
 put() {
     mode=$1 from=$2 to=$3
     cp -- "$from" "$to.new"
@@ -92,7 +94,8 @@ printf '%s\n' "$lib/libndscatter_c.so"
 put 644 "$built/libndscatter_c.a" "$lib/libndscatter_c.a"
 put 644 "$header" "$include/ndscatter.h"
 
-# Escapes the characters that sed would interpret.
+# Escapes the characters of the prefix that have a meaning for sed in the
+# replacement of `s|...|...|`.
 escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
 filled=$lib/pkgconfig/ndscatter-c.pc
 sed -e "s|@prefix@|$escaped|" -e "s|@version@|$version|" "$package/ndscatter-c.pc.in" >"$filled.new"

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Runs the Python tests with the newest tested onnxruntime and with the oldest supported
-# onnxruntime. Each onnxruntime has a virtual environment in cargo's target folder. The
-# environment is kept between runs. It is created if it is missing, and created again if
-# its requirements file has changed. The script requires PyPI and Python 3.11 or 3.12: the
-# oldest onnxruntime has no wheel for later versions of Python.
+# Runs the Python tests of the adapter with two versions of onnxruntime: the newest tested
+# version and the oldest supported version.
+#
+# Each version has a virtual environment in cargo's target folder, which later runs of this
+# script use again. The script creates an environment if it is missing or if its requirements
+# file has changed.
+#
+# The script requires access to PyPI, and Python 3.11 or 3.12. The oldest supported onnxruntime
+# has no wheel for later versions of Python.
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
@@ -20,7 +24,8 @@ newest | oldest)
     ;;
 esac
 
-# Creates the virtual environment `folder`, if it is missing or its requirements file changed.
+# Creates the virtual environment in `folder`, if the folder is missing or was created from another
+# version of the requirements file.
 environment() {
     local requirements=$1 folder=$2
     if ! cmp -s "$requirements" "$folder/requirements.txt"; then

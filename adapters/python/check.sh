@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Tests the Python package as it is installed:
-# 1. Makes a source distribution, and builds a wheel from it outside of the clone.
-# 2. Installs the wheel into a virtual environment under cargo's target folder. The environment
-#    is made once and has some gigabytes (PyTorch, JAX, ONNX Runtime).
+# Tests the Python package in the form that users install:
+# 1. Makes a source distribution, and builds a wheel from the source distribution.
+# 2. Installs the wheel into a virtual environment under cargo's target folder. The virtual
+#    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again,
+#    unless tests/requirements.txt has changed.
 # 3. Runs pytest.
-# `full` runs all cases of PyTorch's own suite instead of a tenth, and trains graph networks of
-# PyG. Needs Rust, a C++ compiler, Python 3.11 or newer and PyPI.
+# With `full`, the tests run all test cases of PyTorch's own suite instead of a tenth of them, and
+# train graph networks of PyG (PyTorch Geometric).
+# This script requires Rust, a C++ compiler, Python 3.11 or newer and access to PyPI.
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
 set -euo pipefail
@@ -15,7 +17,7 @@ cd "$(dirname "$0")"
 target=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$target/python"
 target=$(cd "$target" && pwd)/python
-# The package is a separate cargo workspace, with a separate target folder.
+# The package is a cargo workspace separate from the crate's, so it has its own target folder.
 export CARGO_TARGET_DIR=$target/cargo
 
 requirements=(-r tests/requirements.txt)

@@ -1,4 +1,4 @@
-//! Parses the command line and checks it.
+//! Parses the command line, and checks that its arguments fit together.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +20,8 @@ pub(crate) struct Arguments {
     pub(crate) explain: bool,
     pub(crate) threads: Option<usize>,
     pub(crate) out: Option<PathBuf>,
-    /// The expected result. `Some(None)`: the expected sums of the digits.
+    /// The file of the expected result. `None`: the result is not checked. `Some(None)`: `--check`
+    /// has no file, and the result must equal the built-in sums of the digits.
     pub(crate) check: Option<Option<PathBuf>>,
 }
 
@@ -33,10 +34,12 @@ pub(crate) struct Files {
     pub(crate) updates: Option<PathBuf>,
 }
 
-/// Scatters updates into data at indices, or gathers from data. All arrays are .npy files.
+/// Scatters updates into data at indices, or gathers elements of data at indices. All files are
+/// .npy files.
 ///
-/// Without files, the program adds each of 1797 built-in images of handwritten digits into the row of its label.
-/// It prints the plan, the time, and the sums as pictures.
+/// Without files, the program scatters 1797 built-in images of handwritten digits: it adds up the
+/// images of each label. It prints how the scatter is executed, the times, and the sums as
+/// pictures.
 #[derive(Debug, Parser)]
 #[command(name = "scatter_npy")]
 struct CommandLine {
@@ -44,15 +47,15 @@ struct CommandLine {
     #[arg(long, value_name = "FILE", requires = "indices")]
     data: Option<PathBuf>,
 
-    /// The positions that are written or gathered; any integer type
+    /// The indices of the positions in data that are written or gathered; any integer type
     #[arg(long, value_name = "FILE", requires = "data")]
     indices: Option<PathBuf>,
 
-    /// The values that are scattered; same element type as data
+    /// The values that are scattered; must have the element type of data
     #[arg(long, value_name = "FILE", requires = "data")]
     updates: Option<PathBuf>,
 
-    /// The file for the result, in the order (C or Fortran) of data
+    /// The file to which the result is written, in C or Fortran order as data is stored
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -60,47 +63,48 @@ struct CommandLine {
     #[arg(long, value_enum, default_value_t = OperatorName::ScatterNd)]
     op: OperatorName,
 
-    /// The indexed axis of data; required except for scatter_nd and gather_nd
+    /// The axis of data that is indexed; required except for scatter_nd and gather_nd, which have
+    /// none
     #[arg(long, allow_negative_numbers = true)]
     axis: Option<isize>,
 
-    /// Number of leading dims that data and indices of gather_nd share [default: 0]
+    /// Number of leading batch dims of data and indices, for gather_nd [default: 0]
     #[arg(long, value_name = "N")]
     batch_dims: Option<usize>,
 
-    /// How an update is combined with the existing value: none (replace), add,
+    /// How an update is combined with the value of data: none (replace), add,
     /// sub, mul, min, max or mean [default: none for files, add for the digits]
     #[arg(long)]
     reduction: Option<Reduction>,
 
-    /// How an index outside its axis is handled: error, skip (the update is
-    /// dropped; a gather writes zeros) or clamp (the nearest valid index is used)
+    /// How an index out of bounds is handled: error, skip (its update is dropped;
+    /// a gather writes zeros) or clamp (the nearest valid index is used)
     #[arg(long, default_value_t)]
     bounds: Bounds,
 
-    /// Treat negative indices as out of bounds, instead of counting them from the
-    /// end
+    /// Treat negative indices as out of bounds. By default, they count from the
+    /// end of the axis
     #[arg(long)]
     forbid_negative: bool,
 
-    /// Fail if two updates have the same destination, instead of applying them in order
+    /// Fail if two updates have the same destination. By default, they are applied in order
     #[arg(long)]
     reject_duplicates: bool,
 
-    /// Update data in place instead of writing a copy
+    /// Scatter in place in memory; this does not change the file of data
     #[arg(long)]
     in_place: bool,
 
-    /// Print the route and the schedule
+    /// Print how the scatter or gather is executed: its route and its schedule
     #[arg(long)]
     explain: bool,
 
-    /// Number of threads [default: one for each core]
+    /// Number of threads [default: RAYON_NUM_THREADS if set, otherwise one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Fail unless the result equals this file bit for bit [default for the
-    /// digits: the sums that numpy computed]
+    /// Fail unless the result equals this file bit for bit, where all NaNs are
+    /// equal. For the digits, FILE may be left out: the program then uses sums that numpy computed
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     check: Option<Option<PathBuf>>,
 }
@@ -108,15 +112,15 @@ struct CommandLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum OperatorName {
-    /// Writes slices of data; each row of indices holds the coordinates of one slice
+    /// Writes slices of data; each row of indices has the coordinates of one slice
     ScatterNd,
-    /// Writes slices along one axis of data, as torch's index_add
+    /// Writes slices of data at positions along one axis, as torch's index_copy and index_add
     ScatterUpdate,
-    /// Writes single elements; each index is a position along one axis, as torch's scatter
+    /// Writes one element of data for each index, a position along one axis, as torch's scatter
     ScatterElements,
-    /// Reads slices of data; each row of indices holds the coordinates of one slice
+    /// Reads slices of data; each row of indices has the coordinates of one slice
     GatherNd,
-    /// Reads slices along one axis of data, as numpy's take
+    /// Reads slices of data at positions along one axis, as numpy's take
     Gather,
     /// Reads one element of data for each index, as numpy's take_along_axis
     GatherElements,
@@ -127,7 +131,7 @@ impl OperatorName {
         matches!(self, Self::GatherNd | Self::Gather | Self::GatherElements)
     }
 
-    /// Returns the name on the command line.
+    /// Returns the name of the operator on the command line.
     fn as_str(self) -> &'static str {
         match self {
             Self::ScatterNd => "scatter_nd",
@@ -141,8 +145,8 @@ impl OperatorName {
 }
 
 impl Arguments {
-    /// Parses the command line. After `--help` or a mistake, prints the text and returns the
-    /// exit code.
+    /// Parses and checks the command line. For `--help`, prints the help and returns the exit code
+    /// as an error. For a mistake, prints the message and returns the exit code 2.
     pub(crate) fn from_command_line() -> Result<Self, ExitCode> {
         CommandLine::try_parse().and_then(check).map_err(|error| {
             if error.use_stderr() {
@@ -155,7 +159,7 @@ impl Arguments {
     }
 }
 
-/// Checks that the arguments fit together.
+/// Checks that the parsed arguments fit together, and converts them.
 fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
     let operator = operator(&line)?;
     let files = match (line.data, line.indices) {
@@ -164,7 +168,8 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
             indices,
             updates: line.updates,
         }),
-        // clap requires `data` and `indices` together, and `updates` only with them.
+        // No files. clap has refused `data` without `indices`, `indices` without `data`, and
+        // `updates` without `data`.
         _ => None,
     };
     check_updates(line.op, files.as_ref())?;
@@ -187,7 +192,7 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
     })
 }
 
-/// Refuses a gather with updates and a scatter without updates.
+/// Refuses a gather without files, a gather with updates, and a scatter of files without updates.
 fn check_updates(op: OperatorName, files: Option<&Files>) -> Result<(), clap::Error> {
     let name = op.as_str();
     match files {
@@ -203,7 +208,8 @@ fn check_updates(op: OperatorName, files: Option<&Files>) -> Result<(), clap::Er
     }
 }
 
-/// Returns the operator with its options.
+/// Returns the operator that the command line names, with its options. Refuses options that this
+/// operator does not have, and a missing `--axis`.
 fn operator(line: &CommandLine) -> Result<Operator, clap::Error> {
     use OperatorName as Name;
     let name = line.op.as_str();
@@ -270,7 +276,8 @@ fn mistake(message: &str) -> clap::Error {
     CommandLine::command().error(ErrorKind::ArgumentConflict, message)
 }
 
-/// Returns the first paragraph of clap's message on one line, without its hints on usage.
+/// Returns the first paragraph of a message of clap, as one line without the prefix `error: `. The
+/// later paragraphs are hints on usage.
 fn first_paragraph(message: &str) -> String {
     let paragraph = message.split("\n\n").next().unwrap_or_default();
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");

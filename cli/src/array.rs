@@ -1,7 +1,7 @@
 //! Arrays of `.npy` files.
 //!
-//! Knows the file format and its element types. Knows nothing of scatters: the other files
-//! get views whose dtype is known at run time.
+//! This file depends on the file format and on its element types. It does not depend on scatters.
+//! It gives the other files views of arrays, whose dtype is known at run time.
 
 use std::any::Any;
 use std::fmt;
@@ -14,7 +14,8 @@ use npyz::{AutoSerialize, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, 
 
 /// An array: its elements in the order of the file, its shape and its strides.
 ///
-/// Fortran order is expressed by strides. No element is moved.
+/// The strides express whether the array has C or Fortran order. Reading an array does not reorder
+/// its elements.
 pub(crate) struct Array {
     elements: Box<dyn Elements>,
     shape: Vec<usize>,
@@ -69,12 +70,13 @@ impl Array {
         })
     }
 
-    /// Writes an `.npy` file, in the byte order of this machine.
+    /// Writes the array to `target` as an `.npy` file, in the byte order of this machine.
     pub(crate) fn write(&self, target: &mut dyn Write) -> io::Result<()> {
         self.elements.write(&self.shape, self.order, target)
     }
 
-    /// Returns an array of zeros with this shape. Type and order are those of `self`.
+    /// Returns an array of zeros with the shape `shape`, and with the element type and the order (C
+    /// or Fortran) of `self`.
     pub(crate) fn blank(&self, shape: &[usize]) -> Result<Self, ScatterError> {
         let sizes: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
         let (shape, strides) =
@@ -89,7 +91,8 @@ impl Array {
         })
     }
 
-    /// Copies the elements of an array that has this type and shape.
+    /// Copies the elements of `other` to `self`. Both arrays must have one element type, shape and
+    /// order.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.elements.copy_from(&*other.elements);
     }
@@ -102,13 +105,13 @@ impl Array {
         self.elements.view_mut(&self.shape, &self.strides)
     }
 
-    /// Returns the elements in the order of the file, or `None` where `T` is not their type.
+    /// Returns the elements in the order of the file, or `None` if `T` is not their type.
     pub(crate) fn as_slice<T: Element>(&self) -> Option<&[T]> {
         let elements: &dyn Any = &*self.elements;
         elements.downcast_ref::<Vec<T>>().map(Vec::as_slice)
     }
 
-    /// Returns the bytes of all elements.
+    /// Returns the size of all elements together, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.elements.dtype().size()
     }
@@ -121,8 +124,8 @@ impl Array {
         &self.shape
     }
 
-    /// Returns the element at `index` as text. Two elements have equal texts where their bits
-    /// are equal or both are NaN.
+    /// Returns the element at `index` as text. The texts of two elements of one type are equal if
+    /// the elements have equal bits. All NaNs have the same text.
     pub(crate) fn text(&self, index: &[usize]) -> String {
         let steps = index.iter().zip(&self.strides);
         (self.elements).text(steps.map(|(&i, stride)| i * stride.unsigned_abs()).sum())
@@ -135,7 +138,8 @@ impl fmt::Display for Array {
     }
 }
 
-/// Returns shape and strides of an array, or `None` where its size overflows.
+/// Returns the shape and the strides of an array with these sizes and this order. Returns `None` if
+/// a size or the number of elements overflows.
 fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     let shape: Vec<usize> = (sizes.iter())
         .map(|&size| usize::try_from(size).ok())
@@ -144,7 +148,7 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     let mut stride: isize = 1;
     let mut step = |axis: usize| {
         strides[axis] = stride;
-        // Empty dims count as size 1: no stride becomes 0.
+        // A dim of size 0 counts as a dim of size 1, so no stride becomes 0.
         let size = isize::try_from(shape[axis].max(1)).ok()?;
         stride = stride.checked_mul(size)?;
         Some(())
@@ -156,17 +160,17 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     Some((shape, strides))
 }
 
-/// Converts an error of the header parser.
+/// Converts an error that occurred while the header of a file was read.
 fn header_error(error: io::Error) -> ReadError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return ReadError::CutHeader;
     }
-    // The parser's message may have several lines. The first line has the reason.
+    // The message of npyz may have several lines. The first line states the reason.
     let message = error.to_string();
     ReadError::Header(message.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// A vector of elements of a type that is known at run time.
+/// A vector whose element type is known at run time.
 trait Elements: Any {
     fn dtype(&self) -> DType;
 
@@ -182,10 +186,11 @@ trait Elements: Any {
         strides: &'a [isize],
     ) -> Result<AnyViewMut<'a>, ScatterError>;
 
-    /// Returns a vector of `len` zeros of this type.
+    /// Returns a vector of `len` zeros with the element type of `self`.
     fn blank(&self, len: usize) -> Result<Box<dyn Elements>, ScatterError>;
 
-    /// Copies the elements of a vector that has this type and length.
+    /// Copies the elements of `other` to `self`. Both vectors must have one element type and
+    /// length.
     fn copy_from(&mut self, other: &dyn Elements);
 
     fn write(&self, shape: &[usize], order: Order, target: &mut dyn Write) -> io::Result<()>;
@@ -194,7 +199,7 @@ trait Elements: Any {
     fn text(&self, position: usize) -> String;
 }
 
-/// An element type that ndscatter and `.npy` files have in common.
+/// An element type that both ndscatter and `.npy` files have.
 trait Stored: Element + Default + AutoSerialize + Deserialize {}
 
 impl<T: Element + Default + AutoSerialize + Deserialize> Stored for T {}
@@ -248,13 +253,14 @@ impl<T: Stored> Elements for Vec<T> {
     }
 
     fn text(&self, position: usize) -> String {
-        // `{:?}` writes the shortest text that parses to the same value. A zero keeps its sign.
+        // `{:?}` writes a float as the shortest text that parses to the same value. The text of -0
+        // has a sign.
         format!("{:?}", self[position])
     }
 }
 
-/// Reads the elements as a vector of the file's element type. No other function matches on the
-/// element type.
+/// Reads the elements as a vector of the file's element type. This is the only function that
+/// branches on the element type of a file.
 fn read_elements<R: Read>(npy: NpyFile<R>) -> Result<Box<dyn Elements>, ReadError> {
     let dtype = npy.dtype();
     let unsupported = || Err(ReadError::DType(dtype.descr()));

@@ -1,4 +1,5 @@
-//! Compares two arrays bit for bit, and finds their first difference.
+//! Compares two arrays, and finds their first difference. Elements are equal if their bits are
+//! equal or both are NaN.
 
 use crate::array::Array;
 
@@ -16,8 +17,9 @@ pub(crate) enum Difference {
     },
 }
 
-/// Returns the first difference in row-major order. The storage order of the files (C or
-/// Fortran) makes no difference. All NaNs are equal.
+/// Returns the first difference of two arrays, in the row-major order of their indices. Elements
+/// with the same index are compared, even if one array is stored in C order and the other in
+/// Fortran order. All NaNs are equal.
 pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference> {
     if actual.dtype() != expected.dtype() || actual.shape() != expected.shape() {
         return Some(Difference::Kind {
@@ -25,8 +27,8 @@ pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference>
             expected: expected.to_string(),
         });
     }
-    // Fast path for equal arrays: `same_file` compares the bytes of both arrays. For equal arrays,
-    // no element is converted to text, as the loop below does for every element.
+    // Fast path: if `same_file` finds equal bytes, the arrays are equal. Otherwise, the loop below
+    // converts elements to text, which is slower.
     if same_file(actual, expected) {
         return None;
     }
@@ -40,13 +42,14 @@ pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference>
     })
 }
 
-/// Checks whether `a` and `b`, written as `.npy` files to memory, have the same bytes.
+/// Checks whether the `.npy` files of `a` and `b` would have the same bytes. Writes both files to
+/// memory.
 fn same_file(a: &Array, b: &Array) -> bool {
     let (mut a_file, mut b_file) = (Vec::new(), Vec::new());
     a.write(&mut a_file).is_ok() && b.write(&mut b_file).is_ok() && a_file == b_file
 }
 
-/// Returns every index of `shape` in row-major order.
+/// Returns the indices of all elements of an array with this shape, in row-major order.
 fn row_major(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     (0..shape.iter().product()).map(move |number| {
         let mut rest = number;

@@ -1,5 +1,6 @@
-//! The data set of handwritten digits that is compiled into the program. The program adds up the
-//! images of each label. `data/digits/README.md` names the source of the data set.
+//! The data set of handwritten digits, which is compiled into the program. Without input files, the
+//! program adds up the images of each label. `data/digits/README.md` names the source of the data
+//! set.
 
 use std::path::PathBuf;
 
@@ -34,8 +35,8 @@ pub(crate) fn inputs() -> Result<Inputs, Failure> {
     })
 }
 
-/// Returns the sums of the images of each label, computed by numpy, with the path of their file
-/// for messages.
+/// Returns the expected sums of the images of each label, which numpy has computed. Also returns
+/// the path of their file, for messages.
 pub(crate) fn expected() -> Result<(PathBuf, Array), Failure> {
     let expected = digits_file!("expected.npy")?;
     Ok(("cli/data/digits/expected.npy".into(), expected))
@@ -48,21 +49,21 @@ fn parse(name: &str, bytes: &[u8]) -> Result<Array, Failure> {
     })
 }
 
-/// Pixels along each side of an image.
+/// Number of pixels along each side of an image.
 const SIDE: usize = 8;
 
-/// Images per line of the terminal. Five images of `SIDE` pixels, at two characters per pixel, fill
-/// 80 columns.
+/// Number of images side by side in the terminal. Five images with `SIDE` pixels per row and two
+/// characters per pixel fill 80 columns.
 const PICTURES_IN_A_ROW: usize = 5;
 
-/// The characters of a pixel, from white to black.
+/// The characters that draw a pixel, from the lightest to the darkest shade.
 const SHADES: [&str; 5] = ["  ", "░░", "▒▒", "▓▓", "██"];
 
-/// Lower bounds of the shades after the first, as fractions of the value of the image's darkest
-/// pixel.
+/// Smallest pixel values of the second to the fifth shade, as fractions of the image's largest
+/// pixel value.
 const STEPS: [f32; 4] = [0.12, 0.35, 0.6, 0.85];
 
-/// Draws the images for a terminal of 80 columns.
+/// Returns a text that draws the images on a terminal of 80 columns.
 pub(crate) fn pictures(images: &Array) -> String {
     let pixels = images.as_slice::<f32>().unwrap_or_default();
     let images: Vec<&[f32]> = pixels.chunks_exact(SIDE * SIDE).collect();
@@ -78,7 +79,7 @@ pub(crate) fn pictures(images: &Array) -> String {
     text
 }
 
-/// Returns the shades of the pixels in row `y` of an image.
+/// Returns the characters that draw the pixels in row `y` of an image.
 fn shades(image: &[f32], y: usize) -> impl Iterator<Item = &'static str> {
     let darkest = image.iter().copied().fold(0.0, f32::max);
     image[y * SIDE..][..SIDE].iter().map(move |pixel| {

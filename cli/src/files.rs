@@ -1,4 +1,5 @@
-//! Reads input files. Writes output files completely or not at all.
+//! Reads input files and writes output files. An output file is replaced only after the new file is
+//! complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -19,7 +20,7 @@ pub(crate) fn read_inputs(files: &Files) -> Result<Inputs, Failure> {
     })
 }
 
-/// Returns the names of the inputs, for messages.
+/// Returns the paths of the input files as one text, for messages.
 fn names(files: &Files) -> String {
     let (data, indices) = (files.data.display(), files.indices.display());
     match &files.updates {
@@ -41,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Array, Failure> {
         })
 }
 
-/// Writes `array` to `path`. On an error, the file at `path` is unchanged.
+/// Writes `array` to `path`. If this fails, a regular file at `path` is unchanged.
 pub(crate) fn write(path: &Path, array: &Array) -> Result<(), Failure> {
     replace(path, array).map_err(|source| Failure::Write {
         path: path.to_owned(),
@@ -49,12 +50,13 @@ pub(crate) fn write(path: &Path, array: &Array) -> Result<(), Failure> {
     })
 }
 
-/// Writes a temporary file in the folder of `path`, then renames it to `path`.
+/// Writes a temporary file next to the target file, and then renames it to the target file. The
+/// target file is `path`, or the file to which the link `path` points.
 fn replace(path: &Path, array: &Array) -> io::Result<()> {
     let target = match fs::metadata(path) {
-        // A link stays a link: its target is replaced.
+        // If `path` is a symbolic link, the file that it points to is replaced, and not the link.
         Ok(existing) if existing.is_file() => fs::canonicalize(path)?,
-        // A pipe or a device is written to directly. A file must not replace it.
+        // A pipe or a device is written to directly, because no regular file must replace it.
         Ok(_) => return fill(path, array),
         Err(_) => path.to_owned(),
     };
@@ -63,7 +65,7 @@ fn replace(path: &Path, array: &Array) -> io::Result<()> {
     let unfinished = PathBuf::from(unfinished);
     let written = fill(&unfinished, array).and_then(|()| fs::rename(&unfinished, &target));
     if written.is_err() {
-        // The first error is the one to report.
+        // The error of the write is reported. An error of this removal is ignored.
         let _ = fs::remove_file(&unfinished);
     }
     written

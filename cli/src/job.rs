@@ -1,7 +1,7 @@
-//! Plans, runs and times a scatter or a gather, through views whose dtype is known at run
-//! time.
+//! Makes a plan of a scatter or gather, runs the plan and measures the times.
 //!
-//! Knows plans and their runs. Does not know element types or shapes.
+//! This file depends on plans and their runs. It does not depend on element types or shapes: it
+//! uses views whose dtype is known at run time.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -11,16 +11,18 @@ use rayon::ThreadPool;
 
 use crate::array::Array;
 
-/// Total time of the runs after which no further run starts.
+/// Limit of the total time of the runs alone. After this time, no further run starts.
 const ENOUGH: Duration = Duration::from_millis(20);
 
-/// Total time of the runs and of the copies between them after which no further run starts.
+/// Limit of the total time of the runs and of the copies between runs. After this time, no further
+/// run starts.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Largest number of runs.
 const MOST_RUNS: usize = 1001;
 
-/// Largest data, in bytes, that is copied in order to repeat a run in place.
+/// Largest size of data, in bytes, for which a run in place is repeated. Each repetition copies
+/// data.
 const COPIED_BYTES: usize = 64 << 20;
 
 /// The tensors of one call.
@@ -29,7 +31,7 @@ pub(crate) struct Inputs {
     pub(crate) indices: Array,
     /// `None` for a gather.
     pub(crate) updates: Option<Array>,
-    /// The names of the tensors, for messages.
+    /// The paths of the files of the tensors, or the name of the data set, for messages.
     pub(crate) names: String,
 }
 
@@ -40,37 +42,37 @@ pub(crate) enum Operator {
     Gather(Gather<'static>),
 }
 
-/// An operator, and how it is run.
+/// An operator, and the settings of its run.
 pub(crate) struct Job<'a> {
     pub(crate) operator: Operator,
-    /// Whether a scatter writes into the memory of data.
+    /// Whether a scatter writes its result to the memory of data. A gather ignores this field.
     pub(crate) in_place: bool,
-    /// `None`: the global pool of rayon.
+    /// The thread pool that runs the operator. `None`: the global pool of rayon.
     pub(crate) pool: Option<&'a ThreadPool>,
 }
 
-/// The result of a job, and how it was computed.
+/// The result of a job, and a report on how it was computed.
 pub(crate) struct Outcome {
     pub(crate) result: Array,
-    /// The text of `explain`.
+    /// The text that `explain` of the plan's run returned.
     pub(crate) explanation: String,
     pub(crate) timing: Timing,
     /// Number of skipped tuples.
     pub(crate) skipped: usize,
 }
 
-/// Times of a plan and of its runs. `Display` gives one line of text.
+/// Times of making a plan and of each of its runs. `Display` writes one line of text.
 pub(crate) struct Timing {
     planning: Duration,
-    /// Time of each run, in ascending order. At least one.
+    /// Times of the runs, sorted in ascending order. There is at least one time.
     running: Vec<Duration>,
-    /// Name and bytes of the tensor whose bytes per second are printed: the updates of a scatter, or
-    /// the result of a gather.
+    /// Name and size in bytes of the tensor that the printed bytes per second refer to: the updates
+    /// of a scatter, or the result of a gather.
     moved: (&'static str, usize),
 }
 
 impl Job<'_> {
-    /// Makes a plan and runs it.
+    /// Makes a plan of the operator and runs it, usually several times to measure the time.
     pub(crate) fn run(&self, inputs: Inputs) -> Result<Outcome, ScatterError> {
         match (&self.operator, &inputs.updates) {
             (Operator::Scatter(scatter), Some(updates)) => {
@@ -90,7 +92,8 @@ impl Job<'_> {
     ) -> Result<Outcome, ScatterError> {
         let scatter = scatter.clone().execution(self.execution());
         let start = Instant::now();
-        // The result has the shape and strides of data, in place or not.
+        // The plan is made for the layout of data, because the result has this layout, in place or
+        // not.
         let plan = scatter.plan(data.view()?.layout(), indices.view()?)?;
         let planning = start.elapsed();
         let (result, running) = if self.in_place {
@@ -98,7 +101,8 @@ impl Job<'_> {
         } else {
             self.write_into(&plan, &data, updates)?
         };
-        // `explain` comes last: it computes facts of the plan that a run may not need.
+        // `explain` is called after the timed runs, because it computes facts of the plan that a
+        // run may not need.
         let run = plan.run().execution(self.execution());
         let explanation = run.explain(result.dtype(), self.in_place)?.to_string();
         Ok(Outcome {
@@ -125,7 +129,9 @@ impl Job<'_> {
         Ok((result, times))
     }
 
-    /// Runs in place. Each repetition starts from a copy of the original data.
+    /// Runs the plan in place and returns the result and the times. Before each run, data is
+    /// restored from a copy. If data is larger than [`COPIED_BYTES`], the plan runs once, without a
+    /// copy.
     fn in_place(
         &self,
         plan: &ScatterPlan,
@@ -185,7 +191,8 @@ impl Job<'_> {
     }
 }
 
-/// Repeats a run until its times can be measured. Runs at least once.
+/// Calls `run` one or more times and returns the times that it returns. Stops after [`ENOUGH`],
+/// [`PATIENCE`] or [`MOST_RUNS`].
 fn repeated(
     mut run: impl FnMut() -> Result<Duration, ScatterError>,
 ) -> Result<Vec<Duration>, ScatterError> {
@@ -200,7 +207,7 @@ fn repeated(
 }
 
 impl Timing {
-    /// `running` has the time of at least one run.
+    /// Sorts `running`, the times of the runs. `running` must not be empty.
     fn new(planning: Duration, mut running: Vec<Duration>, moved: (&'static str, usize)) -> Self {
         running.sort_unstable();
         Self {

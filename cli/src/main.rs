@@ -1,5 +1,5 @@
-//! Scatters or gathers `.npy` files. Without files, adds up the handwritten digits that are
-//! compiled into the program.
+//! Scatters or gathers `.npy` files. Without files, adds up the images of handwritten digits that
+//! are compiled into the program.
 //!
 //! ```text
 //! scatter_npy
@@ -7,9 +7,10 @@
 //! scatter_npy --op gather --axis 0 --data D.npy --indices I.npy --out O.npy
 //! ```
 //!
-//! The program also shows how a runtime with its own array type calls ndscatter. The files give
-//! the element types at run time. `array.rs` makes views of the arrays. No other file depends
-//! on an element type.
+//! The program is also an example of how a runtime with its own array type calls ndscatter. The
+//! element types are known only at run time, from the input files. `array.rs` makes views of the
+//! arrays for all element types. The only other file that depends on an element type is
+//! `digits.rs`, whose images are float32.
 
 mod arguments;
 mod array;
@@ -31,7 +32,7 @@ use array::{Array, ReadError};
 use compare::Difference;
 use job::{Job, Outcome};
 
-/// Why the program failed. `Display` gives one line.
+/// Why the program failed. `Display` writes one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{}: {source}", path.display())]
@@ -85,18 +86,20 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Prints an error. A failure to write to standard error is ignored: no other output is left.
+/// Prints an error to standard error. If this fails, the failure is ignored, because it cannot be
+/// reported anywhere else.
 fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "error: {message}");
 }
 
-/// Runs the operator of the command line and returns the report.
+/// Runs the operator of the command line, writes and checks the result, and returns the report.
 fn run(arguments: &Arguments) -> Result<String, Failure> {
     let inputs = match &arguments.files {
         Some(files) => files::read_inputs(files)?,
         None => digits::inputs()?,
     };
-    // A file that cannot be read is reported before the work starts.
+    // The expected result is read before the scatter or gather runs, so that an unreadable file is
+    // reported early.
     let expected = read_expected(arguments)?;
     let pool = arguments.threads.map(start_threads).transpose()?;
     let job = Job {
@@ -114,7 +117,9 @@ fn run(arguments: &Arguments) -> Result<String, Failure> {
     Ok(report)
 }
 
-/// Returns the report: the explanation where requested, the times, and the pictures of digits.
+/// Returns the report: the number of skipped tuples if it is not 0, the times, and the explanation
+/// if `--explain` requests it. For the built-in digits, the report always has the explanation, and
+/// also pictures.
 fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;
     let mut lines = match outcome.skipped {
@@ -133,8 +138,8 @@ fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
     }
 }
 
-/// Writes the result to the file of `--out`. Compares the result with `expected`, the array that
-/// `--check` names.
+/// Writes the result to the file of `--out`, if there is one. Then compares the result with
+/// `expected`, if there is an expected array. Fails if they differ, after the file was written.
 fn deliver(
     arguments: &Arguments,
     result: &Array,
@@ -157,8 +162,8 @@ fn deliver(
     Ok(())
 }
 
-/// Reads the array that `--check` compares the result with. Returns the path and the contents of
-/// its file. `None`: the command line has no `--check`.
+/// Returns the expected array of `--check`, and the path of its file. `None`: the command line has
+/// no `--check`.
 fn read_expected(arguments: &Arguments) -> Result<Option<(PathBuf, Array)>, Failure> {
     match &arguments.check {
         None => Ok(None),

@@ -1,12 +1,12 @@
-//! Runs the program `scatter_npy` as a user does. A run writes a file, or prints one line on
-//! standard error.
+//! Tests that run the program `scatter_npy` as a user does. They check the files that it writes,
+//! its reports, and its errors, which are one line on standard error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Character of an `.npy` header for this machine's byte order. `SWAPPED` is the character for the
-/// other byte order.
+/// The character that stands for this machine's byte order in an `.npy` header. `SWAPPED` stands
+/// for the opposite byte order.
 const NATIVE: char = if cfg!(target_endian = "little") {
     '<'
 } else {
@@ -14,8 +14,9 @@ const NATIVE: char = if cfg!(target_endian = "little") {
 };
 const SWAPPED: char = if NATIVE == '<' { '>' } else { '<' };
 
-/// Element types of `.npy` that the crate supports: the name of the type, the bytes of one number,
-/// and the numbers per element (2 for complex types).
+/// The element types of `.npy` files that the program supports. Each entry has the name of the
+/// type, the size of one number in bytes, and the count of numbers per element (2 for complex
+/// types).
 const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
     ("b1", 1, 1),
     ("i1", 1, 1),
@@ -33,7 +34,7 @@ const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
     ("c16", 8, 2),
 ];
 
-/// A folder for the files of one test. The program runs in this folder.
+/// The folder of the files of one test. The program runs in this folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +53,8 @@ impl Folder {
         fs::read(self.0.join(name)).expect("the program wrote it")
     }
 
-    /// Stores data `[0, 0, 0, 0, 0]`, tuples 3, 0, 3 and updates 1, 2, 3.
+    /// Stores three files: data `[0, 0, 0, 0, 0]`, three tuples with the indices 3, 0 and 3, and
+    /// their updates 1, 2 and 3.
     fn store_three_tuples(&self) {
         self.store("D.npy", npy("<f4", false, "(5,)", &[0; 20]));
         self.store("I.npy", npy("<i8", false, "(3, 1)", &le(&[3_i64, 0, 3])));
@@ -74,13 +76,13 @@ impl Folder {
         String::from_utf8(output.stdout).expect("the report is text")
     }
 
-    /// Checks that a run fails: with a failure code, with one line that contains `facts`, and
-    /// without new files.
+    /// Checks that a run fails with exit code 1 or 2, prints one line that contains all `facts`,
+    /// and leaves no new file.
     fn fails(&self, arguments: &str, facts: &[&str]) {
         let files = self.files();
         let output = self.run(arguments);
         let complaint = String::from_utf8_lossy(&output.stderr);
-        // A panic exits with 101. A signal gives no code.
+        // A program that panics has exit code 101. A program that a signal ends has no exit code.
         let code = output.status.code();
         assert!(matches!(code, Some(1 | 2)), "{arguments}: {complaint}");
         assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
@@ -104,7 +106,7 @@ impl Folder {
 const FILES: &str = "--data D.npy --indices I.npy --updates U.npy";
 const TO_FILE: &str = "--data D.npy --indices I.npy --updates U.npy --out O.npy";
 
-/// Returns the bytes of an `.npy` file, version 1.0.
+/// Returns the bytes of an `.npy` file of format version 1.0.
 fn npy(descr: &str, fortran: bool, shape: &str, payload: &[u8]) -> Vec<u8> {
     let fortran = if fortran { "True" } else { "False" };
     let header =
@@ -117,20 +119,20 @@ fn npy(descr: &str, fortran: bool, shape: &str, payload: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Returns numbers as little-endian bytes.
+/// Returns the little-endian bytes of the numbers.
 fn le<T: num_traits::ToBytes>(values: &[T]) -> Vec<u8> {
     let bytes = values.iter().map(|value| value.to_le_bytes());
     bytes.flat_map(|bytes| bytes.as_ref().to_vec()).collect()
 }
 
-/// Reverses the bytes of each number of `width` bytes.
+/// Returns the numbers of `width` bytes each, with the bytes of each number reversed.
 fn swap(bytes: &[u8], width: usize) -> Vec<u8> {
     let words = bytes.chunks_exact(width);
     words.flat_map(|word| word.iter().rev().copied()).collect()
 }
 
-/// Checks that the `.npy` file `file` has the element type `descr` and the order `fortran`, and
-/// ends with `payload`.
+/// Checks that the `.npy` file `file` has the element type `descr`, the header entry
+/// `fortran_order` with the value `fortran`, and the elements `payload` at its end.
 fn check_npy(file: &[u8], descr: &str, fortran: &str, payload: &[u8], case: &str) {
     let (header, elements) = file.split_at(file.len() - payload.len());
     let header = String::from_utf8_lossy(header);
@@ -146,7 +148,7 @@ fn every_element_type_in_both_byte_orders() {
     folder.store_three_tuples();
     for (name, width, words) in ELEMENT_TYPES {
         let size = width * words;
-        // Three updates, each with different bytes. A bool may only be 0 or 1.
+        // Three updates. All their bytes differ, except for bools, whose bytes can only be 0 or 1.
         let updates: Vec<u8> = match name {
             "b1" => vec![0, 1, 1],
             _ => (1..).take(3 * size).collect(),
@@ -199,13 +201,14 @@ fn every_index_type_in_both_byte_orders() {
 #[test]
 fn fortran_order_and_an_axis() {
     let folder = Folder::new("fortran");
-    // Data [[1, 2, 3], [4, 5, 6]] in Fortran order. Updates in C order, then in Fortran order.
+    // Data is [[1, 2, 3], [4, 5, 6]] in Fortran order. The same updates are stored in C order and
+    // in Fortran order.
     let data = le(&[1_i32, 4, 2, 5, 3, 6]);
     folder.store("D.npy", npy("<i4", true, "(2, 3)", &data));
     folder.store("I.npy", npy("<i2", false, "(2,)", &le(&[2_i16, 0])));
     let by_rows = npy("<i4", false, "(2, 2)", &le(&[30_i32, 10, 60, 40]));
     let by_columns = npy("<i4", true, "(2, 2)", &le(&[30_i32, 60, 10, 40]));
-    // The result [[11, 2, 33], [44, 5, 66]] in Fortran order, which is the order of data.
+    // The result is [[11, 2, 33], [44, 5, 66]] in Fortran order, because data has this order.
     let expected = le(&[11_i32, 44, 2, 5, 33, 66]);
     for updates in [by_rows, by_columns] {
         folder.store("U.npy", updates);
@@ -215,8 +218,8 @@ fn fortran_order_and_an_axis() {
             check_npy(&folder.load("O.npy"), "<i4", "True", &expected, options);
         }
     }
-    // `--check` compares elements by index: a result in Fortran order equals an expected file in C
-    // order.
+    // `--check` compares elements with the same index, so a result in Fortran order can equal an
+    // expected file in C order.
     let expected = le(&[11_i32, 2, 33, 44, 5, 66]);
     folder.store("E.npy", npy("<i4", false, "(2, 3)", &expected));
     folder.succeeds(&format!(
@@ -227,7 +230,8 @@ fn fortran_order_and_an_axis() {
 #[test]
 fn degenerate_shapes() {
     let folder = Folder::new("degenerate");
-    // k = 0: one tuple without coordinates addresses a tensor of rank 0.
+    // k = 0: indices of shape [0] hold one tuple without coordinates. Its window is all of data,
+    // a tensor of rank 0.
     folder.store("D.npy", npy("<f4", false, "()", &le(&[1_f32])));
     folder.store("I.npy", npy("<i8", false, "(0,)", &[]));
     folder.store("U.npy", npy("<f4", false, "()", &le(&[7_f32])));
@@ -239,7 +243,7 @@ fn degenerate_shapes() {
         &le(&[7_f32]),
         "k = 0",
     );
-    // No tuples: the result is data.
+    // Indices without tuples: the result equals data.
     folder.store("I.npy", npy("<i8", false, "(0, 0)", &[]));
     folder.store("U.npy", npy("<f4", false, "(0,)", &[]));
     folder.succeeds(TO_FILE);
@@ -312,8 +316,8 @@ fn files_that_cannot_be_read() {
         let arguments = format!("--data D.npy --indices I.npy --updates {name} --out O.npy");
         folder.fails(&arguments, &[&name, fact]);
     }
-    // An `.npy` file begins with eight bytes that identify the format. The 12 bytes after the
-    // header are the elements.
+    // The first eight bytes of an `.npy` file identify the format. The last 12 bytes of this file
+    // are its elements. All bytes before them are the header.
     let header = whole.len() - 12;
     for kept in 0..header {
         folder.store("cut.npy", &whole[..kept]);
@@ -396,7 +400,7 @@ fn help_lists_operators_reductions_and_bounds() {
 #[test]
 fn every_operator() {
     let folder = Folder::new("operators");
-    // [[1, 2, 3], [4, 5, 6]].
+    // Data is [[1, 2, 3], [4, 5, 6]].
     let data = npy("<i4", false, "(2, 3)", &le(&[1_i32, 2, 3, 4, 5, 6]));
     folder.store("D.npy", &data);
     folder.store("U.npy", npy("<i4", false, "(2, 1)", &le(&[70_i32, 80])));
@@ -441,7 +445,7 @@ fn every_operator() {
         let wrote = format!("wrote i32 {shape} to O.npy");
         assert!(report.contains(&wrote), "{options}: {report}");
         assert!(report.contains("to run"), "{options}: {report}");
-        // The report has the measured bytes per second, in a unit in which the rate is not 0.00.
+        // The report has the bytes per second, in a unit for which the number is not 0.00.
         assert!(report.contains("B/s of "), "{options}: {report}");
         assert!(!report.contains(": 0.00"), "{options}: {report}");
     }

@@ -1,6 +1,7 @@
 //! The memory of one call, and the operation on its elements.
 //!
-//! The module knows addresses and the kernels for them. It does not know shapes, plans or tasks.
+//! This module knows addresses and the kernels that use them. It does not know shapes, plans or
+//! tasks.
 
 use std::mem::MaybeUninit;
 
@@ -14,7 +15,8 @@ pub(crate) struct Buffers {
     pub(crate) output: *mut MaybeUninit<u8>,
     /// The updates of a scatter, or the data of a gather.
     pub(crate) source: *const u8,
-    /// Data that is copied to the output first. `None`: `output` holds the data.
+    /// The `data` of a scatter out of place, which is copied to the output before updates are
+    /// applied. `None`: there is no such copy.
     pub(crate) data: Option<*const u8>,
 }
 
@@ -30,16 +32,16 @@ pub(crate) struct Access {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Runs {
     Plain(RunsFn),
-    /// A kernel that multiplies, and its factor.
+    /// A kernel that multiplies elements while it copies them, and the factor.
     Multiplying(MultiplyingFn, f64),
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-// SAFETY: an address alone gives no access. Code that reads or writes through the address is
-// `unsafe`, and establishes that no two tasks write the same element.
+// SAFETY: a raw address alone gives no access. Code that reads or writes through an address is
+// `unsafe`. Each such block establishes that no two tasks write the same element.
 unsafe impl Send for Buffers {}
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-// SAFETY: as above.
+// SAFETY: as for `Send` above.
 unsafe impl Sync for Buffers {}
 
 impl Access {
@@ -55,15 +57,16 @@ impl Access {
         self.buffers.source.wrapping_offset(bytes)
     }
 
-    /// Returns the kernel that multiplies gradients while it copies them. `None`: the operation
-    /// does not multiply in this way.
+    /// Returns the kernel that multiplies gradients while it copies them. `None`: the operation has
+    /// no such kernel.
     pub(super) fn multiplying(&self) -> Option<Runs> {
         let kernel = self.operation.multiplying?;
         Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
-    /// Returns the kernel that copies by streaming stores, if `wanted` is set and the runs of
-    /// `span` are contiguous in the source and in the destination. Returns `kernel` otherwise.
+    /// Returns the kernel that copies with streaming stores, if three conditions hold: `wanted` is
+    /// set, the operation has such a kernel, and the runs of `span` are contiguous in the source
+    /// and in the destination. Otherwise returns `kernel`.
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;

@@ -3,8 +3,8 @@
 //!
 //! The choice depends on sizes, facts, a small sample of destinations and costs on the machine. The
 //! choice computes nothing from the whole list of indices. The choice changes no state, except that
-//! a kept plan stores the sample. A candidate is prepared after the choice. If its preparation
-//! fails, the next candidate is tried.
+//! a kept plan stores the sample. Candidates are prepared after the choice, one at a time. If the
+//! preparation of a candidate fails, the next candidate is tried.
 
 use smallvec::SmallVec;
 
@@ -15,13 +15,15 @@ use super::workload::{Direction, Grouping, Workload};
 use crate::goal::Goal;
 use crate::schedule::Schedule;
 
-/// The way in which the schedule of a transfer is selected.
+/// The way in which the schedule of a transfer is selected. An operation that only the grouped
+/// schedule can compute, such as a mean, runs the grouped schedule in every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// The given schedule, if it applies and gives the bits of the sequential reference loop.
-    /// Otherwise the serial schedule.
+    /// The schedule that the caller has set, if it can run this transfer and gives the bits of the
+    /// sequential reference loop. Otherwise the serial schedule.
     Forced(Schedule),
-    /// The serial schedule. The transfer is so short that a choice costs more than it gains.
+    /// The serial schedule, because the transfer is small. A choice would cost more time than it
+    /// saves.
     Small,
     /// The schedule with the lowest price.
     Cheapest,
@@ -39,7 +41,7 @@ impl Selection {
         }
     }
 
-    /// Returns the number of parts that a transfer is divided into.
+    /// Returns the maximum number of parts that a transfer is divided into.
     fn parts(self, workers: &Workers<'_>) -> usize {
         match self {
             Self::Small => 1,
@@ -48,8 +50,8 @@ impl Selection {
     }
 }
 
-/// Schedules to try, best first. The last schedule is the serial schedule, unless only the grouped
-/// schedule gives the result.
+/// Schedules to try, best first. The last schedule is the serial schedule. If only the grouped
+/// schedule can compute the result, the grouped schedule is the only candidate.
 pub(crate) type Candidates = SmallVec<[Candidate; 3]>;
 
 /// Returns the schedules to try for a transfer.
@@ -71,7 +73,8 @@ pub(crate) fn choose(
     }
 }
 
-/// Returns the wanted schedules that apply, each once and with its wanted number of parts.
+/// Returns the schedules of `wanted` that can run the transfer, in order and without repeats. Each
+/// pair of `wanted` is a schedule and its number of parts.
 fn applying<const N: usize>(work: &Workload<'_>, wanted: [(Schedule, usize); N]) -> Candidates {
     let mut candidates = Candidates::new();
     for (schedule, parts) in wanted {
@@ -83,24 +86,26 @@ fn applying<const N: usize>(work: &Workload<'_>, wanted: [(Schedule, usize); N])
     candidates
 }
 
-/// Weight of the CPU time per worker in a schedule's price. If two schedules are about equally
-/// fast, the schedule with less CPU time leaves more time to other work on the machine.
+/// Weight of CPU time per worker in a schedule's price. If two schedules are about equally fast,
+/// the weight favours the schedule with less CPU time. That schedule leaves more CPU time to other
+/// work on the machine.
 ///
-/// The weight applies to the CPU time divided by the number of workers. An earlier price added
-/// 0.03 times the undivided CPU time. On 16 workers, that price chose the grouped schedule for
-/// sums of rows with one very frequent destination (`emb_grad_add`, kept plan). The predicted
-/// time of the grouped schedule is twice that of the schedule that is chosen now.
+/// A schedule's price is its time plus this weight times its CPU time per worker: the CPU time of
+/// all workers, divided by the number of workers. An earlier price did not divide the CPU time. For
+/// sums of rows with one very frequent destination (`emb_grad_add`, kept plan, 16 workers), the
+/// earlier price chose the grouped schedule. The predicted time of the grouped schedule is twice
+/// the predicted time of the schedule that the present price chooses.
 ///
-/// The weight was set by hand. On the record of a Xeon (Skylake), the schedules chosen without
-/// the weight take the same time in total.
+/// The weight was set by hand. On the recorded timings of a Xeon (Skylake), the schedules chosen
+/// with the weight take the same total time as the schedules chosen without it.
 const CPU_TIME: f64 = 0.03;
 
-/// Returns the schedule with the lowest price, then fallbacks.
+/// Returns the schedule with the lowest price, followed by fallbacks in ascending order of price.
 ///
 /// The price of a schedule is its time plus a small part of its CPU time. With [`Goal::Latency`],
 /// the price is the time alone. A schedule that requires distinct destinations may find duplicates
-/// when it is prepared. The best schedule without this requirement is therefore the next candidate
-/// after it. The serial schedule comes last, because it always applies.
+/// when it is prepared, and then cannot run. The list therefore continues until it has a schedule
+/// without this requirement. The serial schedule comes last, because it always applies.
 fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let all = workers.parts();
     let load = Load::new(work, all);
@@ -114,8 +119,8 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
         let cost = model.cost(schedule);
         cost.time + cpu_time * cost.cpu
     };
-    // The price of the serial schedule depends on all workers, because all workers copy data before
-    // it.
+    // The price of the serial schedule depends on the number of workers, because all workers copy
+    // the data before the serial schedule applies the updates.
     let serial = Candidate::new(Schedule::Serial, work, 1).ok();
     let mut options: SmallVec<[(f64, Candidate); 12]> = SmallVec::new();
     options.extend(serial.map(|candidate| (price(Schedule::Serial, all), candidate)));
@@ -134,7 +139,7 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
             }
         }
     }
-    // The sort is stable: at equal prices, the serial schedule stays first.
+    // The sort is stable. Among options with equal prices, the serial schedule stays first.
     options.sort_by(|(price, _), (other, _)| price.total_cmp(other));
     let mut candidates = Candidates::new();
     for (_, candidate) in options {
@@ -150,18 +155,18 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     candidates
 }
 
-/// Whether the candidate applies only if its preparation finds no duplicates.
+/// Whether the candidate can run only if its preparation finds no duplicates.
 fn needs_distinct(candidate: &Candidate) -> bool {
     candidate.preparation.step == Step::DetectDuplicates
 }
 
-/// Whether one worker may be faster with this schedule than with the serial schedule.
+/// Whether this schedule, run by one worker, may be faster than the serial schedule.
 fn may_pay_alone(schedule: Schedule) -> bool {
     use Schedule::{ByPartition, Grouped, LastWrite, Private};
     matches!(schedule, ByPartition | Grouped | LastWrite | Private)
 }
 
-/// Returns all schedules that are not candidates, each with a reason for a person.
+/// Returns all schedules that are not candidates, each with the reason as a text for a person.
 pub(crate) fn refusals(
     work: &Workload<'_>,
     workers: &Workers<'_>,
@@ -189,9 +194,10 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Sel
     }
 }
 
-/// Returns the schedule of a gather. One worker runs the serial schedule. A gather with a
-/// repetition for every worker runs by batch. Any other gather runs by tuple, or by column if
-/// windows can be cut into more parts than the list.
+/// Returns the schedule of a gather for `parts` workers. One worker runs the serial schedule.
+/// Several workers run by batch if there are at least as many repetitions as workers. Otherwise
+/// they run by column if cutting each window gives work to more workers than cutting the list of
+/// tuples. In all other cases they run by tuple.
 fn for_gather(work: &Workload<'_>, parts: usize) -> Schedule {
     if parts == 1 {
         Schedule::Serial
@@ -217,7 +223,7 @@ mod tests {
     use crate::pool::Pool;
     use crate::schedule::Schedule;
 
-    /// A pool with this number of workers, which must run no task.
+    /// A pool with the given number of workers. Its `run` panics.
     struct NoTaskPool(usize);
 
     impl Pool for NoTaskPool {
@@ -515,8 +521,8 @@ mod tests {
         }
     }
 
-    /// The list of candidates is equal whether the cost model chooses the serial schedule (one
-    /// worker) or the caller forces the serial schedule (eight workers).
+    /// The list of candidates is the same in two cases: the cost model chooses the serial schedule
+    /// (one worker), and the caller forces the serial schedule (eight workers).
     #[test]
     fn there_is_one_serial_schedule() {
         let all_over = &spread();

@@ -1,31 +1,31 @@
 //! The context of a transfer: whether its plan is kept, whether its output is new memory, which
-//! variants of kernels it uses, and the instruction set of its filters.
+//! variants of kernels it uses, and the instruction set of its filters (the loops that select the
+//! tuples of a range of destinations).
 //!
 //! This module knows which variants of kernels suit the machine. It does not know which elements a
-//! transfer moves.
+//! transfer reads and writes.
 
 use crate::kernel::InstructionSet;
 use crate::machine::{Machine, Variants};
 
-/// Facts about a transfer that change its speed but no bit of its result: whether its plan is
-/// kept, whether its output is new memory, and the kernels' variants for the machine.
+/// Facts about a transfer that affect its speed but no bit of its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
-    /// Whether the plan will be run again. A run of a kept plan stores in the plan the data that
-    /// it computes from the indices.
+    /// Whether the caller keeps the plan for further runs. If a run of a kept plan computes data
+    /// from the indices, it stores this data in the plan.
     pub(crate) is_kept: bool,
-    /// Whether the output is new memory.
+    /// Whether the output is new memory: after an error, its elements may have any values.
     pub(crate) is_new: bool,
     /// The variants of kernels that the transfer uses.
     pub(super) variants: Variants,
-    /// The instruction set of loops that are not in the kernel table.
+    /// The instruction set of the filters, which are loops outside the kernel table.
     pub(super) set: InstructionSet,
 }
 
 impl Context {
-    /// Returns a context with the kernel variants for a machine of unknown properties
-    /// ([`Variants::TYPICAL`]). Small calls use these variants, because reading the variants of
-    /// this machine would cost too much time.
+    /// Returns a context with the kernel variants for a typical machine ([`Variants::TYPICAL`]).
+    /// Small calls use these variants, because reading the variants of the present machine would
+    /// cost too much time.
     pub(crate) fn new(is_kept: bool, is_new: bool) -> Self {
         Self {
             is_kept,
@@ -40,7 +40,8 @@ impl Context {
         Self { set, ..self }
     }
 
-    /// Returns the same context with the kernel variants of `machine`.
+    /// Returns the same context with the kernel variants of `machine`, adapted to new memory if the
+    /// output is new memory.
     pub(crate) fn on(self, machine: &Machine) -> Self {
         let variants = match self.is_new {
             true => machine.variants.of_new_memory(),

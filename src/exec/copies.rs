@@ -1,8 +1,8 @@
 //! Private copies of all windows that a call combines, one copy per worker, and the merge of the
 //! copies.
 //!
-//! The module knows scratch memory and the kernels that clear and merge. It does not know plans,
-//! nor which updates a worker combines in its copy.
+//! This module knows scratch memory and the kernels that clear and merge copies. It does not know
+//! plans, nor which updates a worker combines in its copy.
 
 use std::ops::Range;
 
@@ -19,15 +19,15 @@ use crate::plan::signed;
 /// Maximum number of jobs in one kernel call. A job is one run of elements to combine.
 const JOBS: usize = 64;
 
-/// Words between two copies. A copy may begin anywhere in a cache line. The gap is three cache
-/// lines, so two workers share neither a cache line nor a pair of lines that the processor
-/// prefetches together.
+/// Gap between two consecutive copies: three cache lines, in words of 8 bytes. A copy may begin
+/// anywhere in a cache line. With this gap, two workers never share a cache line, nor a pair of
+/// cache lines that the processor prefetches together.
 const GAP_WORDS: usize = 3 * LINE_BYTES / size_of::<u64>();
 
 /// Returns the number of 8-byte words of scratch memory for a private copy of `bytes` bytes,
-/// including the gap behind the copy. Private copies are used only for element types and reductions
-/// whose result bits they do not change. No such element type is larger than a word or needs a
-/// larger alignment than a word.
+/// including the gap after the copy. The memory is aligned to a word, which suffices: no element
+/// type of a private copy is larger than a word or needs a larger alignment. (A reduction uses
+/// private copies only if they do not change the bits of its result.)
 pub(super) fn copy_words(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<u64>()) + GAP_WORDS
 }
@@ -37,32 +37,33 @@ pub(super) fn copy_words(bytes: usize) -> usize {
 pub(crate) struct Copies<'k> {
     private: Private,
     kernels: &'k Kernels,
-    /// Number of windows in a copy, and number of elements in a window.
+    /// Number of windows in each copy, and number of elements in each window.
     windows: usize,
     len: usize,
-    /// Words from the start of one copy to the start of the next.
+    /// Words from the start of one copy to the start of the next copy, including the gap.
     words: usize,
     parts: usize,
     memory: Vec<u64>,
 }
 
-/// Position of the output's windows that copies are merged into.
+/// Location of the output's windows. The copies are merged into these windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merged {
     /// Address of window number 0.
     pub(crate) output: *mut u8,
-    /// Elements from one window to the next.
+    /// Elements from the start of one window to the start of the next window.
     pub(crate) unit: isize,
 }
 
 #[expect(unsafe_code, reason = "tasks share the address of one output")]
-// SAFETY: only `Copies::merge` uses the address. Its callers establish that no other task has the
-// windows.
+// SAFETY: only `Copies::merge` accesses memory through the address. Callers of `Copies::merge`
+// establish that no other task has the windows.
 unsafe impl Sync for Merged {}
 
 impl<'k> Copies<'k> {
-    /// Takes `parts` copies of `windows` windows of `len` elements each, with any content.
-    /// `private` belongs to the operation of `kernels`.
+    /// Takes scratch memory for `parts` copies. Each copy has `windows` windows of `len` elements.
+    /// The values in this memory are arbitrary until [`Self::fill`] clears it. `private` and
+    /// `kernels` belong to the same operation.
     pub(crate) fn take(
         private: Private,
         kernels: &'k Kernels,
@@ -87,8 +88,8 @@ impl<'k> Copies<'k> {
         Scratch::put_back(self.memory);
     }
 
-    /// Clears the copies and runs `task` once for each copy, with the copy's number and the address
-    /// of its first window. No other task uses that copy at the time.
+    /// Clears each copy and then runs `task` for this copy, with the copy's number and the address
+    /// of its first window. No other task uses this copy while `task` runs.
     pub(crate) fn fill(
         &mut self,
         workers: &Workers<'_>,
@@ -102,14 +103,14 @@ impl<'k> Copies<'k> {
         })
     }
 
-    /// Combines windows `numbers` of all copies with the windows of an output, one copy after the
-    /// other.
+    /// Combines the windows `numbers` of all copies with the same windows of an output. The copies
+    /// are combined in ascending order of their numbers.
     ///
     /// # Safety
     ///
-    /// - `into` describes an output of elements of the operation. The output has the windows
-    ///   `numbers`, each contiguous and initialised.
-    /// - No one else reads or writes these windows during the call.
+    /// - `into` is the location of an output whose elements have the operation's type. The output
+    ///   has the windows `numbers`, each contiguous and initialised.
+    /// - No other thread reads or writes these windows during the call.
     ///
     /// # Panics
     ///
@@ -126,12 +127,12 @@ impl<'k> Copies<'k> {
         let copies = &self.memory[..self.words * self.parts];
         for copy in copies.chunks(self.words) {
             // SAFETY: each private copy has all windows, and `fill` has initialised each window.
-            // The caller vouches for the windows of the output.
+            // The caller of `merge` guarantees the windows of the output.
             unsafe { self.merge_copy(copy.as_ptr().cast(), into, numbers.clone()) };
         }
     }
 
-    /// Combines windows `numbers` of one private copy with the windows of an output.
+    /// Combines the windows `numbers` of one private copy with the same windows of an output.
     ///
     /// # Safety
     ///
@@ -151,22 +152,22 @@ impl<'k> Copies<'k> {
         };
         if into.unit == len {
             let all = [job(numbers.start, numbers.end - numbers.start)];
-            // SAFETY: the caller vouches for all windows. The windows are contiguous in the copy
-            // and in the output, so one job covers all windows.
+            // SAFETY: the caller guarantees all windows. Consecutive windows are contiguous in the
+            // copy and in the output, so one job covers all windows.
             unsafe { merge(into.output, copy, &all, Steps::UNIT) };
             return;
         }
         for first in numbers.clone().step_by(JOBS) {
             let last = numbers.end.min(first + JOBS as u64);
             let jobs: SmallVec<[Job; JOBS]> = (first..last).map(|number| job(number, 1)).collect();
-            // SAFETY: the caller vouches for every window.
+            // SAFETY: the caller guarantees every window.
             unsafe { merge(into.output, copy, &jobs, Steps::UNIT) };
         }
     }
 }
 
-/// Fills a copy with the identity of the reduction: combining an update with the identity gives the
-/// update.
+/// Fills a copy with the identity of the reduction. A merge of the identity into a value leaves the
+/// value unchanged.
 ///
 /// # Panics
 ///

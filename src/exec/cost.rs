@@ -1,11 +1,11 @@
-//! The cost model: the time and the CPU time of each schedule on a machine.
+//! The cost model: predicts the elapsed time and the CPU time of a call with each schedule.
 //!
-//! A cost adds up cache lines moved from each level of memory, steps for each tuple, barriers and
-//! the preparation. The cost depends on the balance of the work among workers. A note describes the
-//! model (`docs/notes/2026-11-23-costs.md`).
+//! A cost adds up the nanoseconds of cache lines moved from each level of memory, of instructions,
+//! of barriers and of the preparation. The cost also depends on the balance of the work among
+//! workers. A note describes the model (`docs/notes/2026-11-23-costs.md`).
 //!
-//! This module knows plain numbers. This module knows nothing of tensors, plans or threads. A wrong
-//! cost cannot change a result, because all schedules give the same bits.
+//! This module computes with plain numbers, without tensors, plans or threads. A wrong cost cannot
+//! change a result, because all schedules give the bits of the sequential reference loop.
 
 use super::sample::{Neighbours, PAGE_BYTES};
 use super::schedule::{partition_shift, partitions};
@@ -15,46 +15,50 @@ use super::workload::{Order, Streaming, Workload};
 use crate::machine::{Machine, PAGE_REACH};
 use crate::schedule::Schedule;
 
-/// Bytes of a cache line, of a memory page and of a vector in the loops over rows. The hardware
-/// prefetcher does not cross a page.
+/// Bytes of a cache line.
 const LINE: f64 = LINE_BYTES as f64;
+/// Bytes of a memory page. The hardware prefetcher does not prefetch beyond the end of a page.
 const PAGE: f64 = PAGE_BYTES as f64;
+/// Bytes of a vector in the loops over rows.
 const VECTOR: f64 = 32.0;
 
-/// A workload as the input of the cost model: sizes as floats, and estimates from the sample of
-/// destinations for a number of workers.
+/// The input of the cost model: the sizes of a workload as floats, and estimates from a sample of
+/// its destinations. The fields about partitions and strands depend on the number of workers.
 #[derive(Debug)]
 pub(super) struct Load<'a, 'w> {
     work: &'a Workload<'w>,
     tuples: f64,
     repetitions: f64,
-    /// Bytes of an element, and bytes of a window.
+    /// Bytes of an element, and bytes of the window of one tuple.
     element: f64,
     window: f64,
-    /// Runs of a window.
+    /// Number of runs of a window.
     runs: f64,
-    /// Fraction of the tuples whose window is not joined to the window of the previous tuple.
-    /// Windows are joined if they are contiguous in the source and in the destination.
+    /// Fraction of the tuples whose destination number is not the previous tuple's number plus one.
+    /// The windows of such a tuple and of the previous tuple are not joined into one contiguous
+    /// window.
     breaks: f64,
-    /// Bytes of data that are copied to the output.
+    /// Bytes that a call out of place copies from data to the output. 0 in place.
     copied: f64,
-    /// Destination numbers are below `slices`. The windows of all destinations spread over `region`
-    /// bytes.
+    /// Exclusive upper bound of the destination numbers, and bytes of the region over which the
+    /// windows of all these numbers are spread.
     slices: f64,
     region: f64,
-    /// Estimated number of distinct destinations, and the bytes of their cache lines.
+    /// Estimated number of distinct destinations, and the bytes of the cache lines of all their
+    /// windows.
     distinct: f64,
     destinations: f64,
-    /// Fractions of the tuples whose destination is equal or close to the destination of the next
-    /// tuple of the list.
+    /// Fractions of the tuples whose destination is equal, or close, to the destination of the next
+    /// tuple.
     neighbours: Neighbours,
-    /// Largest fraction of the tuples in one destination, and in one partition.
+    /// Largest fraction of the sampled tuples with one destination, and with destinations in one
+    /// partition.
     largest_group: f64,
     largest_partition: f64,
     /// Number of partitions of the output.
     partitions: f64,
-    /// Whether the list has a strand for each worker: a part that shares no destination with other
-    /// parts, whatever the indices. Duplicates are then not detected.
+    /// Whether the list has at least one strand per worker. Strands share no destination, whatever
+    /// the indices. The schedule by tuple then detects no duplicates.
     has_strands: bool,
 }
 
@@ -99,12 +103,13 @@ impl<'a, 'w> Load<'a, 'w> {
         self.work.context.is_kept
     }
 
-    /// Whether windows are single elements. Partitions store the values of such windows.
+    /// Whether windows are single elements. The model assumes that the schedule by partition then
+    /// moves values instead of positions with the tuples.
     fn is_single(&self) -> bool {
         self.work.window_elements == 1
     }
 
-    /// Whether the schedule by last write uses streaming stores for the slices that it writes.
+    /// Whether the schedule by last write writes slices with streaming stores.
     fn streams_slices(&self) -> bool {
         let work = self.work;
         if !work.in_place {
@@ -123,7 +128,8 @@ fn written_bytes(work: &Workload<'_>) -> f64 {
     work.window_bytes().max(LINE_BYTES) as f64
 }
 
-/// Nanoseconds of a call: its latency, and the CPU time of all its workers.
+/// Predicted nanoseconds of a call or a step: the elapsed time, and the CPU time of all workers
+/// together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
     pub(super) time: f64,
@@ -131,7 +137,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost of `time` nanoseconds on each of `workers` workers.
+    /// Returns the cost of a step that takes `time` nanoseconds on each of `workers` workers.
     fn new(time: f64, workers: f64) -> Self {
         let cpu = time * workers;
         Self { time, cpu }
@@ -169,26 +175,27 @@ impl std::ops::Add for WorkerTime {
     }
 }
 
-/// One pass of a worker over windows, in some order.
+/// One pass of one worker over some tuples. For each tuple, the worker reads a window of the
+/// updates and writes the window of the destination.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
     tuples: f64,
     /// Bytes of a window.
     window: f64,
-    /// Bytes of the written cache lines, of the region that contains them, and of the updates
-    /// that are read.
+    /// Bytes of the written cache lines, of the region over which they are spread, and of the
+    /// updates that are read.
     destinations: f64,
     region: f64,
     updates: f64,
-    /// Fraction of the tuples that are the first tuple of their destination.
+    /// Fraction of the tuples that are the first tuple of their destination in the list.
     first_fraction: f64,
-    /// Bytes of data copied just before the walk: bytes read and bytes written.
+    /// Bytes that the copy of data reads plus bytes that it writes, just before the walk.
     copied: f64,
-    /// Number of workers that share the last-level cache, each with separate bytes.
+    /// Number of workers that share the last-level cache and access separate bytes.
     sharers: f64,
     /// Whether the walk reads the positions of its tuples from a list.
     is_listed: bool,
-    /// Whether windows are written by streaming stores.
+    /// Whether the walk writes windows with streaming stores.
     is_streamed: bool,
 }
 
@@ -200,17 +207,17 @@ pub(super) struct Model<'a, 'w> {
     workers: f64,
 }
 
-/// Returns `factor` if it applies, else 1.
+/// Returns `factor` if `applies` is true, else 1.
 fn factor_if(applies: bool, factor: f64) -> f64 {
     if applies { factor } else { 1.0 }
 }
 
-/// Returns `term` if it applies, else 0.
+/// Returns `term` if `applies` is true, else 0.
 fn term_if(applies: bool, term: f64) -> f64 {
     if applies { term } else { 0.0 }
 }
 
-/// Returns the mean number of cache lines that `bytes` contiguous bytes touch.
+/// Estimates the mean number of cache lines that `bytes` contiguous bytes touch, at least 1.
 fn lines(bytes: f64) -> f64 {
     let crosses = term_if(bytes % LINE != 0.0, 0.5);
     (bytes / LINE + crosses).max(1.0)
@@ -227,7 +234,7 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the cost of the call with a schedule that applies.
+    /// Returns the predicted cost of the call with `schedule`, which can run the call.
     pub(super) fn cost(&self, schedule: Schedule) -> Cost {
         match schedule {
             Schedule::Serial => self.serial(),
@@ -242,11 +249,12 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the mean nanoseconds per cache line of a working set of `bytes` bytes.
+    /// Returns the mean nanoseconds per cache line if a worker accesses `bytes` bytes again and
+    /// again.
     ///
-    /// A worker reads the whole working set repeatedly. `sharers` workers, each with a separate
-    /// working set, share the last-level cache. Each level of memory holds a part of the working
-    /// set, and `rates` has the nanoseconds of each level.
+    /// Each cache level holds the bytes that fit in it, except the bytes that an earlier level
+    /// holds. Memory holds the rest. `rates` has the nanoseconds per cache line for each level.
+    /// `sharers` workers share the last-level cache and access separate bytes.
     fn line_cost(&self, bytes: f64, sharers: f64, rates: [f64; 4]) -> f64 {
         let mut below = 0.0;
         let mut sum = 0.0;
@@ -258,8 +266,9 @@ impl<'a, 'w> Model<'a, 'w> {
         sum
     }
 
-    /// Returns the nanoseconds of a random written cache line. The lines have `bytes` bytes in
-    /// total, and are spread over a region of `region` bytes.
+    /// Returns the mean nanoseconds per cache line in random order, with misses of the translation
+    /// buffer (TLB). `bytes` and `sharers` are as in [`Self::line_cost`]. The cache lines are
+    /// spread over a region of `region` bytes.
     fn random_line_cost(&self, bytes: f64, sharers: f64, region: f64) -> f64 {
         let rates = &self.machine.rates;
         let beyond = |reach: f64| 1.0 - (reach / region.max(1.0)).min(1.0);
@@ -269,14 +278,14 @@ impl<'a, 'w> Model<'a, 'w> {
             + far * beyond(self.machine.page_table_reach())
     }
 
-    /// Returns the nanoseconds of reading `rows` random rows of `window` bytes from `bytes` bytes.
-    /// Their positions are known well before they are read.
+    /// Returns the nanoseconds of reading `rows` rows of `window` bytes at random positions in
+    /// updates of `bytes` bytes. The worker knows the positions well before it reads the rows.
     fn random_rows_cost(&self, rows: f64, window: f64, bytes: f64) -> f64 {
         let next = self.machine.rates.next_line * (lines(window) - 1.0);
         rows * self.random_line_cost(bytes, 1.0, bytes) * (1.0 + next)
     }
 
-    /// Returns the walk over all updates of one repetition, in order.
+    /// Returns the walk over all tuples of one repetition, in the order of the list.
     fn walk(&self) -> Walk {
         let load = self.load;
         Walk {
@@ -293,15 +302,16 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the time of one worker for a walk.
+    /// Returns the time that one worker needs for `walk`.
     fn walk_time(&self, walk: Walk) -> WorkerTime {
         let (load, rates) = (self.load, &self.machine.rates);
         let ordered_part = load.neighbours.in_page;
         let others = 1.0 - ordered_part;
-        // Bytes that are read or written between two uses of a destination.
+        // Mean bytes that are read or written between two writes to one destination.
         let index_bytes = 4.0 * walk.tuples;
         let reuse = walk.destinations + (walk.updates + index_bytes) * walk.first_fraction;
-        // At the first use of a destination, a cache holds the end of the copied data.
+        // At the first write to a destination after the copy of data, a cache holds the destination
+        // only if it was copied near the end of the copy.
         let first_reuse = reuse.max(walk.copied);
         let mean = |first: f64, later: f64| {
             walk.first_fraction * first + (1.0 - walk.first_fraction) * later
@@ -349,8 +359,8 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the nanoseconds of combining the elements of one window: whole vectors, then the
-    /// remaining elements one by one. A window that is joined to the next window has no remaining
+    /// Returns the nanoseconds of combining the elements of one window with the output: whole
+    /// vectors, then the remaining elements one by one. Joined windows count as having no remaining
     /// elements.
     fn combined(&self, window: f64, is_joined: bool) -> f64 {
         let (load, rates) = (self.load, &self.machine.rates);
@@ -366,8 +376,8 @@ impl<'a, 'w> Model<'a, 'w> {
         vectors * vector + (window - vectors * VECTOR) / load.element * element
     }
 
-    /// Returns the cost of work that is split among all workers. The busiest worker gets at least
-    /// the fraction `busiest`.
+    /// Returns the cost of work that is split among all workers. One worker alone would need the
+    /// time `spent`. The busiest worker gets at least the fraction `busiest` of the work.
     fn shared(&self, spent: WorkerTime, busiest: f64) -> Cost {
         let alone = spent.all();
         let (speed, memory_speed) = self.speedups();
@@ -378,14 +388,16 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the speedup of all workers over one worker, for instructions and for memory.
+    /// Returns how many times as fast as one worker all workers together are: for instructions, and
+    /// for memory.
     fn speedups(&self) -> (f64, f64) {
         let rates = &self.machine.rates;
         let speed = 1.0 + (self.workers - 1.0) * rates.parallel;
         (speed, speed.min(rates.memory_workers.max(1.0)))
     }
 
-    /// Returns the cost of work that every worker does in full, at the same time.
+    /// Returns the cost of work that every worker does in full, at the same time. A worker that
+    /// works alone needs the time `spent`.
     fn replicated(&self, spent: WorkerTime) -> Cost {
         let (speed, memory_speed) = self.speedups();
         let (slower, memory_slower) = (self.workers / speed, self.workers / memory_speed);
@@ -393,13 +405,13 @@ impl<'a, 'w> Model<'a, 'w> {
         Cost::new(time, self.workers)
     }
 
-    /// Returns the cost of starting tasks on all workers and waiting for their end.
+    /// Returns the cost of starting tasks on all workers and waiting for the end of all tasks.
     fn barrier(&self) -> Cost {
         let wake = term_if(self.workers > 1.0, self.machine.rates.wake);
         Cost::new(wake, self.workers)
     }
 
-    /// Returns the time of one worker for a copy of `bytes` bytes of data.
+    /// Returns the time that one worker needs to copy `bytes` bytes of data.
     fn copy(&self, bytes: f64, is_streamed: bool) -> WorkerTime {
         let rates = &self.machine.rates;
         let [_, second, last, _] = self.machine.levels(1.0);
@@ -414,7 +426,7 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the cost of the copy of all data before tasks begin.
+    /// Returns the cost of copying all data before the tasks begin. The cost is 0 in place.
     fn copy_before(&self) -> Cost {
         if self.load.work.in_place {
             return Cost::default();
@@ -423,7 +435,7 @@ impl<'a, 'w> Model<'a, 'w> {
         self.shared(copy, 0.0) + self.barrier()
     }
 
-    /// Returns the time of a copy in pieces, relative to one copy of all data.
+    /// Returns the time of a copy in pieces, divided by the time of one copy of all data.
     fn pieces_factor(&self) -> f64 {
         factor_if(
             self.load.work.context.is_new,
@@ -445,7 +457,8 @@ impl<'a, 'w> Model<'a, 'w> {
         self.barrier() + self.shared(spent + self.copy(self.load.copied, false), 0.0)
     }
 
-    /// Returns the cost of detecting duplicates, if the schedule by tuple has to detect them.
+    /// Returns the cost of detecting duplicates in the schedule by tuple. The cost is 0 if the
+    /// schedule does not have to detect them.
     fn detection(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         if load.is_kept() || load.work.known_distinct || load.is_ordered() || load.has_strands {
@@ -470,7 +483,8 @@ impl<'a, 'w> Model<'a, 'w> {
         self.detection() + self.barrier() + self.copy_before() + self.shared(spent, busiest)
     }
 
-    /// Each worker reads a part of every row. The hardware prefetcher restarts at each part.
+    /// Each worker reads a part of every row of the updates. The hardware prefetcher restarts at
+    /// each part.
     fn by_column(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         let walk = self.walk();
@@ -488,8 +502,9 @@ impl<'a, 'w> Model<'a, 'w> {
         self.barrier() + self.copy_before() + self.replicated(each)
     }
 
-    /// Each worker reads all tuples. The worker with a frequent destination has more work. At the
-    /// end, this worker has the whole memory bandwidth.
+    /// Each worker reads the destination numbers of all tuples. If a destination is frequent, one
+    /// worker has more tuples than the others. When the others have finished, this worker has the
+    /// whole memory bandwidth.
     fn by_destination(&self) -> Cost {
         let load = self.load;
         let each = self.range_time(1.0 / self.workers);
@@ -517,9 +532,9 @@ impl<'a, 'w> Model<'a, 'w> {
         };
         let mut spent = self.walk_time(own);
         spent.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
-        // A worker with half of the rows reads about every second row. Reading every second row
-        // costs the same as reading all rows in order. With many workers, the rows of a worker are
-        // as far apart as the rows of a partition.
+        // A worker with half of the tuples reads about every second row of the updates. Reading
+        // every second row costs no more per row than reading all rows in order. With many workers,
+        // the rows of a worker are as far apart as the rows of a partition.
         let apart = (1.0 - 2.0 * part).max(0.0);
         spent.memory += apart * self.spread_rows_cost(own.tuples);
         spent
@@ -548,8 +563,8 @@ impl<'a, 'w> Model<'a, 'w> {
             is_listed: true,
             ..walk
         });
-        // The rows of a partition are spread over the list of updates. A very large partition is
-        // an exception: its rows are close together.
+        // The rows of a partition are spread over the updates. In a very large partition, rows are
+        // on average less than a memory page apart, and reading them has no additional cost.
         let largest = load.largest_partition;
         let dense = term_if(walk.window < largest * PAGE, largest);
         spent.memory += (1.0 - dense) * self.spread_rows_cost(walk.tuples);
@@ -562,7 +577,8 @@ impl<'a, 'w> Model<'a, 'w> {
             true => Cost::default(),
             false => self.barrier(),
         };
-        // Workers without a large partition copy data meanwhile.
+        // While one worker applies the largest partition, the other workers copy data. `busiest`
+        // becomes a fraction of applying and copying together.
         let applied = spent.times(load.repetitions);
         let copied = self.copy(load.copied, false).times(self.pieces_factor());
         let busiest = busiest * applied.all() / (applied + copied).all().max(1.0);
@@ -572,8 +588,8 @@ impl<'a, 'w> Model<'a, 'w> {
             + self.shared(applied + copied, busiest)
     }
 
-    /// Returns the additional nanoseconds of reading the rows of `tuples` tuples that are spread
-    /// over the list of updates.
+    /// Returns the nanoseconds that reading the rows of `tuples` tuples costs in addition to
+    /// reading in order, because the rows are spread over the updates.
     fn spread_rows_cost(&self, tuples: f64) -> f64 {
         let (load, walk) = (self.load, self.walk());
         if load.is_single() || load.neighbours.in_page >= 0.5 {
@@ -582,7 +598,7 @@ impl<'a, 'w> Model<'a, 'w> {
         self.random_rows_cost(tuples, walk.window, walk.updates) * self.machine.rates.partition_rows
     }
 
-    /// Returns the cost of sorting tuples by destination. The cost is zero for a kept plan, which
+    /// Returns the cost of sorting tuples by destination. The cost is 0 for a kept plan, which
     /// sorts once, and for increasing destinations.
     fn sorting(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
@@ -594,7 +610,7 @@ impl<'a, 'w> Model<'a, 'w> {
         Cost::new(load.tuples * each, 1.0)
     }
 
-    /// Out of place, slices with a last write are not copied.
+    /// Out of place, this schedule copies only the slices that no update replaces.
     fn last_write(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         let rows = load.distinct.min(load.tuples);
@@ -651,7 +667,8 @@ impl<'a, 'w> Model<'a, 'w> {
         let (load, rates) = (self.load, &self.machine.rates);
         let spent = self.walk_time(self.walk()).times(load.repetitions);
         let vectors = load.region / VECTOR * load.repetitions;
-        // Each worker clears its copy. All workers then merge all copies.
+        // Each worker clears its private copy. After the walk, all workers merge all private
+        // copies.
         let merged = Cost::new(vectors * rates.merged, self.workers);
         let barriers = self.barrier() + self.barrier();
         barriers + self.copy_before() + self.shared(spent, 0.0) + merged
@@ -693,7 +710,7 @@ mod tests {
         }
     }
 
-    /// Calls `check` with several kinds of loads, of a kept plan or not.
+    /// Calls `check` with several kinds of loads. `is_kept`: whether the loads are of a kept plan.
     fn each_load(is_kept: bool, check: &mut dyn FnMut(&Load<'_, '_>)) {
         let spread = &fixtures::spread();
         let sums = || {
@@ -835,7 +852,8 @@ mod tests {
         let (destination, partition) = (Schedule::ByDestination, Schedule::ByPartition);
         assert!(even(destination, 2) < even(partition, 2), "two workers");
         assert!(even(destination, 16) > even(partition, 16), "sixteen");
-        // All workers wait for the worker with half of the tuples. The work stays the same.
+        // All workers wait for the worker whose range has half of the tuples. The predicted CPU
+        // time does not change.
         let (frequent, even) = (of(destination, 16, 0.5), of(destination, 16, 1e-4));
         assert!(frequent.time > 1.5 * even.time, "one worker has more work");
         assert_eq!(
@@ -844,7 +862,7 @@ mod tests {
         );
     }
 
-    /// 165 MiB of rows fit in a last cache of 480 MiB, and not in a cache of 32 MiB.
+    /// 165 MiB of rows fit in a last-level cache of 480 MiB, but not in one of 32 MiB (`server`).
     #[test]
     fn a_larger_cache_takes_no_longer() {
         let large = Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 480 << 20]);

@@ -1,59 +1,61 @@
 //! Divisions: the ways to divide a transfer into tasks.
 //!
-//! A [`Division`] states which part of a transfer is cut, and into how many parts. Applied to a
-//! transfer, a division gives one [tile](super::tile) per task: the part of the transfer that the
-//! task runs. This module knows numbers of parts. This module does not know plans, memory or
-//! threads.
+//! A [`Division`] states which part of a transfer is cut, and into how many parts. A division cuts
+//! a transfer into [tiles](super::tile). One task runs each tile. This module knows numbers of
+//! parts. It does not know plans, memory or threads.
 
 use std::fmt;
 
-/// The way in which the work of a transfer is divided. A variant names what is cut into parts.
-/// Each task has one of these parts. Everything else is not cut.
+/// The way in which the work of a transfer is divided among tasks. A variant names what is cut into
+/// parts. What a variant does not name is not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
-    /// One task has the whole transfer.
+    /// One task runs the whole transfer.
     Whole,
     /// Parts of the repetitions.
     Repetitions { parts: usize },
-    /// Parts of the list of tuples.
+    /// Parts of the list of tuples. `cut` states where the list may be cut.
     Tuples { parts: usize, cut: Cut },
     /// Parts of every window.
     Columns { parts: usize },
-    /// Ranges of destination numbers, combined with parts of the repetitions. A task has one range
-    /// of destinations in one part of the repetitions.
+    /// Ranges of destination numbers, combined with parts of the repetitions. A task applies the
+    /// tuples of one of `parts` ranges of destination numbers in one of `repetitions` parts of the
+    /// repetitions.
     Destinations { repetitions: usize, parts: usize },
     /// Parts of the list of tuples sorted by destination, combined with parts of the repetitions
-    /// and parts of every window (columns). The list is cut between destinations.
+    /// and parts of every window (columns). All tuples of one destination are in one part of the
+    /// sorted list.
     Sorted {
         repetitions: usize,
         parts: usize,
         columns: usize,
     },
-    /// Ranges of `1 << shift` destination numbers. A task takes the next range when it has
-    /// finished a range. There are at most `parts` tasks.
+    /// Ranges of `1 << shift` destination numbers. There are at most `parts` tasks. A task that has
+    /// finished one range takes another range, until all ranges are taken.
     Partitions { parts: usize, shift: u32 },
-    /// Parts of the list of tuples, each combined in a private copy of all windows. The copies
-    /// are then merged in `parts` ranges of destination numbers.
+    /// Parts of the list of tuples. One task combines each part in a private copy of all windows of
+    /// the output. In the merge of the private copies, each task merges one of `parts` ranges of
+    /// destination numbers.
     Copies { parts: usize },
 }
 
 /// The places at which a list of tuples may be cut. Two parts of a list that is cut at these places
-/// share no destination.
+/// never write the same window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Before any tuple. Either all tuples of a scatter have distinct destinations, or the call is
-    /// a gather: each tuple of a gather writes a separate window of the output.
+    /// Before any tuple. All tuples of a scatter have distinct destinations, or the call is a
+    /// gather, in which each tuple writes a separate window of the output.
     Anywhere,
-    /// Between tuples of different destinations. The list is in ascending order of
-    /// destinations.
+    /// Between two tuples of different destinations. Destination numbers never decrease along the
+    /// list, so all tuples of one destination are adjacent.
     BetweenDestinations,
-    /// Between strands, which are equally long parts of the list. The shape of the index tensor
-    /// alone proves that strands share no destination.
+    /// Between strands. Strands are equally long parts of the list. The shape of the index tensor
+    /// alone proves that two strands share no destination.
     BetweenStrands,
 }
 
 impl Division {
-    /// Returns the number of tasks for the pool.
+    /// Returns the number of tasks that the pool runs for this division.
     pub(crate) fn tasks(self) -> usize {
         match self {
             Self::Whole => 1,
@@ -71,9 +73,10 @@ impl Division {
         }
     }
 
-    /// Returns the same division with `pieces` times the number of parts, which tasks take one
-    /// by one. A division whose total work would increase stays as it is. For example, each
-    /// range of destinations requires a pass over all tuples.
+    /// Returns this division with `pieces` times the number of parts, which tasks take one by one.
+    /// Only parts of the repetitions, the tuples or the sorted tuples become finer. Other divisions
+    /// stay as they are. For example, in the schedule by destination, more ranges would require
+    /// more passes over all tuples.
     pub(crate) fn finer(mut self, pieces: usize) -> Self {
         if let Self::Repetitions { parts }
         | Self::Tuples { parts, .. }
@@ -84,7 +87,7 @@ impl Division {
         self
     }
 
-    /// Whether windows are cut into columns.
+    /// Whether the division cuts windows into columns.
     pub(crate) fn cuts_windows(self) -> bool {
         matches!(
             self,

@@ -1,21 +1,23 @@
 //! Updates that all have one value.
 //!
-//! A small block of copies of the value replaces the tensor of updates. Kernels read the copies as
-//! ordinary updates, so no kernel needs a variant for updates of one value.
+//! A small block of copies of the value replaces the tensor of updates. Kernels read the copies
+//! like ordinary updates, so no kernel needs a variant for updates of one value.
 //!
-//! This module knows the bytes of a value. This module does not know where kernels write the value.
+//! This module reads the bytes of the value and copies them. It does not know to which positions of
+//! the output kernels write the value.
 
 #![expect(unsafe_code, reason = "reads the value at its address")]
 
 use super::scratch::Scratch;
 use crate::kernel::{ElementsFn, Spread};
 
-/// Size of a [`OneValue`], in words of 8 bytes: a block on the stack with copies of one update. One
-/// kernel call applies at most this block. The block is long enough to hide the overhead of the
-/// call: the elements before the first full vector and after the last full vector.
+/// Length of the block of copies of a [`OneValue`], in words of 8 bytes. The block is stored on the
+/// stack. One kernel call applies at most the copies of one block. A kernel call has an overhead
+/// for the elements before its first full vector and after its last full vector. The block is long
+/// enough to make this overhead small.
 const WORDS: usize = 1024;
 
-/// Contiguous copies of one element. Kernels read the copies as the updates of a list of
+/// Contiguous copies of one element. Kernels read one copy as the update of each entry of a list of
 /// destination numbers.
 pub(crate) struct OneValue {
     copies: [u64; WORDS],
@@ -23,8 +25,8 @@ pub(crate) struct OneValue {
 }
 
 impl OneValue {
-    /// Makes copies of the element at `value`: at most `wanted` copies, and at most as many as fit
-    /// the block.
+    /// Makes copies of the element at `value`: `wanted` copies, or as many as fit in the block if
+    /// `wanted` is larger.
     ///
     /// # Safety
     ///
@@ -37,16 +39,17 @@ impl OneValue {
         Self { copies, len }
     }
 
-    /// Applies the element of `size` bytes at `value` once for each of `numbers`.
+    /// Applies the element of `size` bytes at `value` as the update of each destination number in
+    /// `numbers`.
     ///
-    /// The function is not inlined because the block of copies is stored on the function's stack.
-    /// When the block was a local variable of the code for long lists, calls whose updates are a
-    /// slice, not one value, were 5 percent slower.
+    /// The function is not inlined, so that the block of copies is stored on the stack of this
+    /// function only. When the block was a local variable of the code for long lists, calls whose
+    /// updates are a slice, not one value, were 5 percent slower.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`ElementsFn`] requires, with plain bytes. The element at `value`
-    /// is initialised.
+    /// The caller guarantees what [`ElementsFn`] requires, for plain elements of `size` bytes. The
+    /// element at `value` is initialised.
     #[inline(never)]
     pub(crate) unsafe fn apply_once<O>(
         kernel: ElementsFn<O>,
@@ -60,11 +63,12 @@ impl OneValue {
         unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
     }
 
-    /// Applies the value once for each of `numbers`.
+    /// Applies the value as the update of each destination number in `numbers`.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`ElementsFn`] requires, with elements of the value's type.
+    /// The caller guarantees what [`ElementsFn`] requires, for elements of the type of the copied
+    /// value.
     pub(crate) unsafe fn apply<O>(
         &self,
         kernel: ElementsFn<O>,
@@ -82,16 +86,16 @@ impl OneValue {
 }
 
 /// Contiguous copies of one element, in scratch memory. If all updates have one value, a scatter
-/// reads these copies as the innermost run of every window of the updates.
+/// reads these copies as the innermost run of every window of updates.
 pub(crate) struct OneRun(Vec<u64>);
 
 impl OneRun {
-    /// Maximum bytes of the copies. If the innermost run of a window is longer, no copies are made.
-    /// The transfer then reads the single element of the updates at stride 0.
+    /// Maximum bytes of the copies. If the innermost run of a window has more bytes, no copies are
+    /// made. The transfer then reads the only element of the updates again and again, at stride 0.
     const BYTES: usize = 64 * 1024;
 
-    /// Makes `len` copies of an element. Returns `None` if the copies have more than
-    /// [`Self::BYTES`] bytes, or if the allocation fails.
+    /// Makes `len` copies of the element at `value`. Returns `None` if `len` copies have more than
+    /// [`Self::BYTES`] bytes, or if the allocation of the copies fails.
     ///
     /// # Safety
     ///
@@ -100,26 +104,27 @@ impl OneRun {
         let bytes = len
             .checked_mul(size)
             .filter(|&bytes| bytes <= Self::BYTES)?;
-        // Words of 8 bytes suffice: elements of 16 bytes have an alignment of at most 8.
+        // A buffer of `u64` is aligned for all elements: even elements of 16 bytes have an
+        // alignment of at most 8.
         let mut copies = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
         // SAFETY: the caller guarantees all conditions of the called function.
         unsafe { fill(&mut copies, bytes, value, size) };
         Some(Self(copies))
     }
 
-    /// Returns the address of the copies.
+    /// Returns the address of the first copy.
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr().cast()
     }
 
-    /// Returns the memory to the cache of scratch buffers.
+    /// Returns the memory of the copies to the cache of scratch buffers.
     pub(crate) fn put_back(self) {
         Scratch::put_back(self.0);
     }
 }
 
-/// Fills the first `bytes` bytes of `words`, a whole number of elements, with copies of the element
-/// at `value`.
+/// Fills the first `bytes` bytes of `words` with copies of the element at `value`. `bytes` is a
+/// multiple of `size`.
 ///
 /// # Safety
 ///
@@ -145,7 +150,7 @@ mod tests {
     fn all_copies_are_the_value() {
         let value: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).expect("at most 15") + 1);
         for size in [1, 2, 4, 8, 16] {
-            // SAFETY: the value has at least `size` bytes.
+            // SAFETY: `value` has 16 initialised bytes, and `size` is at most 16.
             let run =
                 unsafe { OneRun::new(value.as_ptr(), size, 77) }.expect("memory for 77 copies");
             let bytes: &[u8] = bytemuck::cast_slice(&run.0);

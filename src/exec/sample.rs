@@ -1,7 +1,8 @@
-//! A sample of the destinations of at most 256 tuples. The sample estimates the number of distinct
-//! destinations, the fraction of the most frequent destination, and the locality of the list.
+//! A sample of the destinations of at most 256 tuples. The sample gives estimates of the number of
+//! distinct destinations, of the fraction of tuples with the most frequent destination, and of the
+//! locality of the list.
 //!
-//! Knows destination numbers. Knows nothing of windows or schedules.
+//! This module knows destination numbers. It knows nothing of windows or schedules.
 
 use super::tile::{Cuts, LINE_BYTES, part};
 use crate::plan::Destinations;
@@ -9,42 +10,47 @@ use crate::plan::Destinations;
 /// Maximum number of sampled tuples.
 const SAMPLE: usize = 256;
 
-/// Number of sampled tuples of a short list. A longer list has one sampled tuple for each
-/// `TUPLES_EACH` tuples, at most [`SAMPLE`]. Short lists have small samples, because such a call
-/// may take only ten times as long as reading [`SAMPLE`] tuples.
+/// Minimum number of sampled tuples. Shorter lists are sampled completely. In longer lists, one of
+/// `TUPLES_EACH` tuples is sampled, at least [`SHORT_SAMPLE`] and at most [`SAMPLE`] in total.
+/// Short lists have small samples, because the whole call may take only ten times as long as
+/// reading [`SAMPLE`] tuples.
 const SHORT_SAMPLE: usize = 64;
 const TUPLES_EACH: usize = 256;
 
-/// Maximum excess of a range's work over the mean work of a range, as a fraction of the mean, at
-/// which ranges of destinations count as even.
+/// Tolerance of the work of a range of destinations, as a fraction of the mean work per range.
+/// Ranges count as even if no range has more than `1 + UNEVEN` times the mean work. For small
+/// samples, [`Sample::cuts`] uses a larger tolerance.
 const UNEVEN: f64 = 0.25;
 
 /// Destination numbers of some tuples of a plan. The sampled tuples have a constant stride in the
-/// plan's list of tuples. A list of at most [`SHORT_SAMPLE`] tuples is sampled completely.
+/// plan's list. A list of at most [`SHORT_SAMPLE`] tuples is sampled completely.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
-    /// Destination numbers of the sampled tuples, in ascending order. The first `len` are valid.
+    /// Destination numbers of the sampled tuples, in ascending order. Only the first `len` entries
+    /// are used.
     numbers: [u64; SAMPLE],
     len: usize,
-    /// Whether the sample has all tuples.
+    /// Whether the sample has all tuples of the list.
     is_all: bool,
-    /// Bytes between the slices of two neighbouring destination numbers.
+    /// Bytes from one slice to the slice of the next destination number.
     pub(super) unit: u64,
     pub(super) neighbours: Neighbours,
-    /// Counts of `numbers`. The counts are stored, because every execution of a kept plan reads
-    /// them.
+    /// Frequencies of the destinations in `numbers`. They are stored, because every execution of a
+    /// kept plan reads them.
     counts: Counts,
 }
 
-/// Distances from the sampled tuples to the next tuples of the list. Each field is a fraction of
-/// the sampled tuples.
+/// Locality of the list: how close the window of a tuple is to the window of the next tuple in the
+/// list. Each field is a fraction of the sampled tuples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Neighbours {
-    /// Tuples with the destination of the next tuple.
+    /// Fraction of the tuples whose destination is the destination of the next tuple.
     pub(super) same: f64,
-    /// Tuples whose window begins in the cache line of the next window.
+    /// Fraction of the tuples whose window begins in the same cache line as the window of the next
+    /// tuple.
     pub(super) in_line: f64,
-    /// Tuples whose window begins less than a page away from the next window.
+    /// Fraction of the tuples whose window begins less than a memory page before or after the
+    /// window of the next tuple.
     pub(super) in_page: f64,
 }
 
@@ -53,16 +59,16 @@ pub(super) struct Neighbours {
 struct Counts {
     /// Number of distinct destinations.
     distinct: f64,
-    /// Number of destinations with one sampled tuple, and number of destinations with two sampled
-    /// tuples.
+    /// Number of destinations with exactly one sampled tuple, and number of destinations with
+    /// exactly two sampled tuples.
     once: f64,
     twice: f64,
-    /// Number of sampled tuples of all other destinations.
+    /// Number of sampled tuples whose destination has three or more sampled tuples.
     more: f64,
 }
 
 impl Counts {
-    /// Counts `numbers`, which are in ascending order.
+    /// Counts the destinations in `numbers`, which are in ascending order.
     fn new(numbers: &[u64]) -> Self {
         let mut counts = Self::default();
         for same in numbers.chunk_by(|a, b| a == b) {
@@ -78,8 +84,9 @@ impl Counts {
     }
 
     /// Returns the estimated number of destinations in use among `slices` slices. The estimate
-    /// assumes that all destinations are equally frequent. If the repeated destinations may be
-    /// chance, the function returns `slices`.
+    /// assumes that all destinations in use are equally frequent. If random tuples over all slices
+    /// would give about as many repeated destinations as the sample has, the function returns
+    /// `slices`.
     fn population(self, slices: f64) -> f64 {
         let (once, twice, more) = (self.once, self.twice, self.more);
         let tuples = once + 2.0 * twice + more;
@@ -94,9 +101,10 @@ impl Counts {
         (self.distinct + unseen).min(slices)
     }
 
-    /// Whether some destinations are far more frequent than others. The destinations with one and
-    /// two tuples give the expected number of tuples of all other destinations. A skewed sample has
-    /// far more such tuples.
+    /// Whether some destinations are far more frequent than others. If all destinations were
+    /// equally frequent, the numbers of destinations with one and with two sampled tuples would
+    /// determine the expected value of `more`. In a skewed sample, `more` is far larger than this
+    /// expected value.
     fn is_skewed(self) -> bool {
         if self.once == 0.0 {
             return false;
@@ -111,8 +119,8 @@ impl Counts {
 pub(super) const PAGE_BYTES: u64 = 4096;
 
 impl Sample {
-    /// Takes a sample of `destinations`. The slices of two neighbouring destination numbers are
-    /// `unit` bytes apart.
+    /// Takes a sample of `destinations`. The slices of successive destination numbers are `unit`
+    /// bytes apart.
     pub(super) fn new(destinations: &Destinations, unit: u64) -> Self {
         let tuples = destinations.len();
         let len = (tuples / TUPLES_EACH)
@@ -171,9 +179,9 @@ impl Sample {
     /// Returns the estimated number of distinct destinations of `tuples` tuples among `slices`
     /// slices.
     ///
-    /// If destinations are equally frequent, the estimate uses the numbers of destinations with one
-    /// and two sampled tuples (Chao 1984). The estimate excludes the destinations that `tuples`
-    /// random tuples are expected to miss.
+    /// If destinations are about equally frequent, the number of destinations in use is estimated
+    /// from the numbers of destinations with one and with two sampled tuples (Chao 1984). The
+    /// result excludes the destinations that `tuples` random tuples are expected to miss.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn distinct(&self, tuples: usize, slices: u64) -> f64 {
         let (tuples, slices) = (tuples as f64, slices as f64);
@@ -185,8 +193,9 @@ impl Sample {
             population * (1.0 - (-tuples / population.max(1.0)).exp())
         };
         let found = if counts.is_skewed() {
-            // Zipf and similar distributions: the tuples of rare destinations may have any
-            // slice, but not uniformly.
+            // Zipf and similar distributions: tuples of rare destinations may have any slice, but
+            // are not spread uniformly. The estimate is half the number of slices that uniform
+            // tuples would reach.
             let rest = counts.once / self.len.max(1) as f64;
             (reached(tuples * rest, slices) / 2.0).max(counts.distinct)
         } else {
@@ -195,8 +204,9 @@ impl Sample {
         found.clamp(1.0, tuples.max(1.0))
     }
 
-    /// Whether `parts` workers get about the same number of tuples. A worker takes the next range
-    /// of `1 << shift` destination numbers when it has finished a range.
+    /// Whether no worker would get more than 1.25 times the mean number of tuples of `parts`
+    /// workers. A worker that has finished a range of `1 << shift` destination numbers takes
+    /// another range.
     pub(super) fn balances(&self, shift: u32, parts: usize) -> bool {
         let mut loads = [0; SAMPLE];
         let loads = &mut loads[..parts.clamp(1, SAMPLE)];
@@ -209,9 +219,10 @@ impl Sample {
         most * loads.len() <= self.len * 5 / 4
     }
 
-    /// Returns the places at which to cut `0..count` into `ranges` ranges of about equal work.
-    /// `work` is the work of all numbers and the work of all tuples. Returns `None` if the sample
-    /// shows no significant difference between the work of even ranges.
+    /// Returns the numbers at which to cut `0..count` into `ranges` ranges of about equal work.
+    /// `work[0]` is the work that is proportional to the size of a range, summed over all ranges.
+    /// `work[1]` is the work that is proportional to the number of tuples, summed over all tuples.
+    /// Returns `None` if even ranges have about equal work, as far as the sample shows.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -228,15 +239,15 @@ impl Sample {
             per_number * (end - start) as f64 + per_tuple * (below(end) - below(start)) as f64
         };
         let even = |index: usize| part(count, ranges, index);
-        // A range with few sampled tuples may have more or fewer of them by chance. Cuts that
-        // follow chance are worse than even ranges.
+        // With few sampled tuples per range, even ranges have different numbers of sampled tuples
+        // by chance. Ranges that are cut to fit such chance differences are worse than even ranges.
         let chance = 3.0 / (self.len as f64 / ranges as f64).sqrt();
         let most = each + (UNEVEN * each).max(chance * tuples / ranges as f64);
         let is_even = (0..ranges).all(|index| load(even(index).start, even(index).end) <= most);
         if is_even || ranges < 2 {
             return None;
         }
-        // The first number below which the work reaches the target of the first `index` ranges.
+        // The number below which about `index / ranges` of the work is located.
         let cut = |index: usize| {
             let wanted = each * index as f64;
             let before = (0..self.len)
@@ -250,7 +261,8 @@ impl Sample {
         Some(Cuts::at((1..ranges).map(cut).collect()))
     }
 
-    /// Returns the number of sampled tuples in each range that is not empty.
+    /// Returns the number of sampled tuples in each range of `1 << shift` destination numbers.
+    /// Ranges without sampled tuples are left out.
     fn range_counts(&self, shift: u32) -> impl Iterator<Item = usize> {
         let same_range = move |a: &u64, b: &u64| a >> shift == b >> shift;
         self.numbers().chunk_by(same_range).map(<[u64]>::len)
@@ -273,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A sample of tuples with `count` equally frequent destinations.
+    /// Returns a sample of random tuples with `count` equally frequent destinations.
     fn uniform(count: u64) -> Sample {
         let mut state = 1_u64;
         sample([0; SAMPLE].map(|_: u64| {
@@ -292,7 +304,7 @@ mod tests {
             (128, 100.0, 160.0),
             (1024, 600.0, 1700.0),
             (4096, 1500.0, 12_000.0),
-            // No repeated destination in the sample.
+            // No two sampled tuples have the same destination.
             (1 << 40, 999_999.0, 1e6),
         ] {
             let distinct = uniform(count).distinct(1_000_000, 1 << 40);
@@ -307,8 +319,8 @@ mod tests {
         assert_eq!(all.distinct(9, 1 << 40), 9.0, "a sample of all tuples");
     }
 
-    /// The frequency of a destination is the inverse of its rank. A list of 262144 such tuples,
-    /// drawn once, had 18151 of 20000 destinations.
+    /// The frequency of a destination is proportional to the inverse of its rank. One random list
+    /// of 262144 such tuples had 18151 distinct destinations, of 20000 possible ones.
     #[test]
     #[expect(
         clippy::cast_possible_truncation,
@@ -334,7 +346,7 @@ mod tests {
         }
         let even = uniform(1 << 20).cuts(2, 1 << 20, [0, 1 << 20]);
         assert!(even.is_none(), "even tuples");
-        // Three quarters of the tuples have destination numbers below 1000.
+        // Three quarters of the sampled tuples have destination numbers below 1000.
         let number = |tuple: usize| {
             if tuple % 4 < 3 {
                 tuple as u64 * 3
@@ -351,7 +363,8 @@ mod tests {
             (400..700).contains(&first.end),
             "{first:?} has half of the tuples"
         );
-        // The work of numbers is 0.5 of 1.5.
+        // A third of the work is proportional to the size of a range, and two thirds to the number
+        // of its tuples.
         let copying = skewed.cuts(2, 1 << 20, [1 << 19, 1 << 20]);
         let first = copying.expect("uneven tuples").range(0, 1 << 20);
         assert!(
@@ -378,7 +391,8 @@ mod tests {
         assert!(!skewed.balances(19, 2), "one range with most tuples");
     }
 
-    /// Half of the tuples have the same destination. The other tuples have distinct destinations.
+    /// Half of the sampled tuples have one destination. The other tuples have distinct
+    /// destinations.
     #[test]
     fn a_long_tail_is_seen() {
         let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));

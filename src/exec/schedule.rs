@@ -1,9 +1,11 @@
-//! The schedules. The file of a schedule says when the schedule gives the bits of the sequential
-//! reference loop, how it divides a transfer, what it prepares and how it runs.
+//! The schedules. The file of a schedule checks whether the schedule gives the bits of the
+//! sequential reference loop. The file also divides a transfer, prepares data and runs the
+//! schedule.
 //!
-//! A new schedule requires a file, a line in [`of`], and a name in [`Schedule`]. A schedule for
-//! gathers also requires its name in [`Candidate::new`]. The schedules do not know for which calls
-//! they are fast: [`choice`](super::choice) compares the costs of schedules.
+//! A new schedule requires a file, a line in [`of`], a variant of [`Schedule`], and a cost in the
+//! [cost model](super::cost). A schedule that can also run gathers implements
+//! [`Scheduler::gathers`]. The file of a schedule does not state for which calls the schedule is
+//! fast. Instead, [`choice`](super::choice) compares the predicted costs of the schedules.
 
 mod by_batch;
 mod by_column;
@@ -26,7 +28,8 @@ pub(super) use self::by_partition::{partitions, shift as partition_shift};
 pub(crate) use self::scheduler::Reason;
 pub(super) use self::scheduler::{Step, Stop};
 
-/// Returns the implementation of a schedule. This function has the only list of implementations.
+/// Returns the implementation of `schedule`. This function contains the only list of
+/// implementations.
 fn of(schedule: Schedule) -> &'static dyn Scheduler {
     match schedule {
         Schedule::Serial => &serial::Serial,
@@ -41,8 +44,8 @@ fn of(schedule: Schedule) -> &'static dyn Scheduler {
     }
 }
 
-/// A schedule that can run one given transfer, with the division of this transfer into tasks and
-/// the preparation of this transfer.
+/// A schedule that can run one given transfer. The candidate also has the division of the transfer
+/// into tasks, and the preparation that the schedule needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) schedule: Schedule,
@@ -51,8 +54,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Divides a transfer by `schedule` for `parts` workers, or says why the schedule does not
-    /// apply.
+    /// Divides the transfer `work` by `schedule` for `parts` workers. Returns the reason if
+    /// `schedule` cannot run this transfer.
     pub(super) fn new(
         schedule: Schedule,
         work: &Workload<'_>,
@@ -70,8 +73,8 @@ impl Candidate {
         })
     }
 
-    /// Prepares and runs the schedule. Then multiplies the output, if the operation requires it
-    /// and the tasks have not done it.
+    /// Prepares and runs the schedule. Then multiplies the output by the operation's factor, if the
+    /// operation requires this and the tasks have not multiplied already.
     pub(super) fn run(&self, undivided: &Divided<'_, '_>) -> Result<(), Stop> {
         let divided = Divided {
             division: self.division,

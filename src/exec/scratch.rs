@@ -1,15 +1,17 @@
-//! Caches of scratch buffers, which calls leave for later calls.
+//! Caches of scratch buffers. A call puts its scratch buffers into a cache, and later calls reuse
+//! them.
 //!
-//! The process has one cache for long buffers and several caches for short buffers. Threads that
-//! make many small calls therefore seldom contend for a cache.
+//! The process has one cache for long buffers and 16 caches for short buffers. Threads that make
+//! many small calls therefore seldom contend for one cache.
 //!
-//! A call removes a buffer from a cache and later puts the buffer back. A call never borrows a
-//! buffer from the cache, because a worker that waits in a join may enter the crate again on the
-//! same thread.
+//! A call removes a buffer from the cache, uses the buffer, and then puts it back. A call does not
+//! keep the cache locked while it uses a buffer: a worker that waits in a join of the thread pool
+//! may begin another call of this crate on the same thread.
 //!
-//! No call waits for a cache, and a cache allocates nothing. If another thread has the cache
-//! locked, a call allocates a fresh buffer and drops it afterwards. In a forked child a cache may
-//! stay locked for good.
+//! No scatter or gather waits for the lock of a cache, and a cache allocates no memory itself. If
+//! the cache is locked when a call needs a buffer, the call allocates a new buffer. If the cache is
+//! locked when a call puts a buffer back, the buffer is freed. Waiting could last forever in a
+//! forked child: a cache that another thread had locked at the fork stays locked.
 
 use std::mem;
 use std::sync::{Mutex, TryLockError};
@@ -20,46 +22,48 @@ use crate::error::ScatterError;
 use crate::memory::{CacheLine, zeroed};
 use crate::plan::{Destinations, Spare};
 
-/// Maximum bytes of the unused scratch buffers in all [`CACHES`] together.
+/// Maximum bytes of all scratch buffers in [`CACHES`] together.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// Size in bytes below which a buffer is short.
+/// Size in bytes. A buffer of fewer bytes is short, any other buffer is long.
 const SHORT_BYTES: usize = 64 << 10;
 
-/// Number of caches for short buffers. A thread uses one of these caches, chosen by a hash.
+/// Number of caches for short buffers. Each thread uses one of these caches, chosen by a hash of an
+/// address.
 const SHORT_CACHES: usize = 16;
-/// Maximum bytes of the unused buffers in each cache for short buffers.
+/// Maximum bytes of the buffers in each cache for short buffers.
 const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
 
-/// Maximum number of buffers of one element type in a cache. A call needs up to three buffers, so
-/// 16 concurrent calls find their buffers.
+/// Maximum number of buffers of one element type in a cache. A call needs at most three buffers, so
+/// this number is enough for 16 concurrent calls.
 const KEPT_BUFFERS: usize = 48;
 
-/// Maximum number of times that [`release_scratch`] tries to lock a cache that other threads use.
+/// Maximum number of times that [`release_scratch`] tries to lock one cache.
 const MAX_TRIES: usize = 1000;
 
-/// A cache of buffers, aligned so that two caches share no cache line. Threads that use different
-/// caches would otherwise move the shared line between their cores.
+/// A cache of buffers, aligned so that no cache line has parts of two caches. Without the
+/// alignment, threads that use different caches could contend for one cache line (false sharing).
 #[repr(align(128))]
 struct Aligned(Mutex<Cache>);
 
-/// The cache for long buffers, then the caches for short buffers.
+/// All caches. Entry 0 is the cache for long buffers. The other entries are the caches for short
+/// buffers.
 static CACHES: [Aligned; 1 + SHORT_CACHES] =
     [const { Aligned(Mutex::new(Cache::EMPTY)) }; 1 + SHORT_CACHES];
 
-/// Scratch buffers of each element type.
+/// A cache: the scratch buffers of each element type.
 pub(crate) struct Cache {
     narrow: Slots<u32>,
     wide: Slots<u64>,
     lines: Slots<CacheLine>,
 }
 
-/// Buffers of one element type, the oldest first.
+/// Buffers of one element type. The buffer that was put back longest ago is first.
 pub(crate) struct Slots<T> {
     buffers: [Vec<T>; KEPT_BUFFERS],
-    /// Number of slots in use. The slots in use are the first slots of `buffers`.
+    /// Number of cached buffers. They occupy the first slots of `buffers`.
     used: usize,
-    /// Capacity of all buffers in bytes.
+    /// Total capacity of the cached buffers in bytes.
     bytes: usize,
 }
 
@@ -70,29 +74,30 @@ impl Cache {
         lines: Slots::EMPTY,
     };
 
-    /// Returns the capacity of all buffers in bytes.
+    /// Returns the total capacity of all buffers of the cache, in bytes.
     fn bytes(&self) -> usize {
         self.narrow.bytes + self.wide.bytes + self.lines.bytes
     }
 }
 
-/// Returns the position in [`CACHES`] of the cache of scratch buffers that the calling thread uses
-/// for a buffer of `bytes` bytes.
+/// Returns the position in [`CACHES`] of the cache that the calling thread uses for a buffer of
+/// `bytes` bytes.
 fn cache_for(bytes: usize) -> usize {
     thread_local! {
-        /// A variable whose address differs between threads.
+        /// A thread-local variable. Only its address is used, which differs between threads.
         static HERE: u8 = const { 0 };
     }
     if bytes >= SHORT_BYTES {
         return 0;
     }
     let here = HERE.with(|here| std::ptr::from_ref(here).addr());
-    // Addresses of different threads differ in some bits in the middle.
+    // The addresses for different threads differ in some middle bits. The multiplication carries
+    // these bits into the upper half.
     let mixed = (here as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     1 + usize::try_from(mixed).unwrap_or(0) % SHORT_CACHES
 }
 
-/// Returns the maximum bytes of the unused buffers in the cache at position `cache` of [`CACHES`].
+/// Returns the maximum bytes of the buffers in the cache at position `cache` of [`CACHES`].
 fn capacity_of(cache: usize) -> usize {
     match cache {
         0 => KEPT_BYTES - SHORT_CACHES * SHORT_KEPT_BYTES,
@@ -100,23 +105,25 @@ fn capacity_of(cache: usize) -> usize {
     }
 }
 
-/// Calls `f` with the cache at position `cache` of [`CACHES`]. Returns `None` without a call if
-/// another thread has the cache locked.
+/// Locks the cache at position `cache` of [`CACHES`], calls `f` with it, and returns the result of
+/// `f`. If the cache is already locked, returns `None` and does not call `f`.
 fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
     match CACHES[cache].0.try_lock() {
         Ok(mut cache) => Some(f(&mut cache)),
-        // A panic cannot leave a cache half changed, so a cache with a poisoned lock is valid.
+        // A panic cannot leave a cache in an inconsistent state, so a cache with a poisoned lock is
+        // valid.
         Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
         Err(TryLockError::WouldBlock) => None,
     }
 }
 
-/// Frees the scratch memory that is kept for later calls.
+/// Frees the scratch memory that this process keeps for later calls.
 ///
-/// A call keeps the memory that it needed in addition to its tensors, so that the next call need
-/// not allocate it. The process keeps at most 256 MiB. A program that will not scatter for a while
-/// may want the memory back. The function does not free memory that calls of other threads use at
-/// this moment. Such memory is kept when those calls return.
+/// A call may need memory in addition to its tensors. This scratch memory is kept after the call,
+/// so that later calls need not allocate it. The process keeps at most 256 MiB. A program can call
+/// this function if it will make no further calls of this crate for a while. The function does not
+/// free scratch memory that calls on other threads are using. When such a call returns, its scratch
+/// memory is kept again.
 ///
 /// # Examples
 ///
@@ -138,7 +145,7 @@ fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
 pub fn release_scratch() {
     for cache in 0..CACHES.len() {
         for _ in 0..MAX_TRIES {
-            // The buffers are dropped after the lock is released.
+            // The buffers are moved out of the cache here and dropped after the lock is released.
             let all = with_cache(cache, |cache| mem::replace(cache, Cache::EMPTY));
             if all.is_some() {
                 break;
@@ -148,31 +155,34 @@ pub fn release_scratch() {
     }
 }
 
-/// An element type of scratch buffers.
+/// An element type that scratch buffers can have.
 pub(crate) trait Scratch: Zeroable {
     /// Returns the buffers of `cache` that have elements of this type.
     fn slots(cache: &mut Cache) -> &mut Slots<Self>;
 
-    /// Returns a buffer of at least `len` elements, with any values.
+    /// Returns a buffer of at least `len` elements with arbitrary values: from the cache if it has
+    /// one, otherwise a new buffer.
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
         take_kept(len).map_or_else(|| zeroed(len), Ok)
     }
 
     /// Puts a buffer into the cache for a later call.
     ///
-    /// If the cache is full, the function first frees the oldest buffers: the sizes of calls have
-    /// changed since these buffers were used. Each buffer is freed after the lock is released,
-    /// because freeing may take a while.
+    /// If the cache has no room, the function first removes buffers that were put back longest ago,
+    /// because the current calls may need other sizes. The removed buffers are freed after the lock
+    /// is released, because freeing memory may be slow. If the cache is locked, or if `buffer` is
+    /// larger than the cache may keep, `buffer` is freed.
     fn put_back(mut buffer: Vec<Self>) {
         let new = bytes(&buffer);
-        // The cache is chosen by the buffer's length in bytes, as in `take`. The memory that the
-        // cache keeps is counted by the buffer's capacity.
+        // The length of the buffer in bytes determines the cache. The capacity of the buffer counts
+        // towards the limit of the cache.
         let cache = cache_for(buffer.len() * size_of::<Self>());
         if new == 0 || new > capacity_of(cache) {
             return;
         }
-        // Each attempt stores the buffer, or frees an old buffer to make room. Another thread may
-        // use this room first. If all attempts fail, `buffer` is freed when the function returns.
+        // Each attempt either stores `buffer`, or removes and frees old buffers to make room.
+        // Another thread may use this room before the next attempt. If all attempts fail, `buffer`
+        // is freed when the function returns.
         for _ in 0..=2 * KEPT_BUFFERS {
             let freed = with_cache(cache, |content| {
                 let kept = content.bytes();
@@ -217,14 +227,16 @@ impl Scratch for CacheLine {
     }
 }
 
-/// Returns a buffer of at least `len` elements, if the cache for this length has one.
+/// Returns a buffer of at least `len` elements from the cache for this length. Returns `None` if
+/// the cache has no suitable buffer or is locked.
 fn take_kept<T: Scratch>(len: usize) -> Option<Vec<T>> {
     let cache = cache_for(len.saturating_mul(size_of::<T>()));
     with_cache(cache, |cache| T::slots(cache).take(len)).flatten()
 }
 
-/// Returns a buffer for `tuples` destination numbers below `count`, if a plan needs one and a cache
-/// has it.
+/// Returns a cached buffer for the destination numbers of a plan. The plan has `tuples` destination
+/// numbers, all below `count`. The result is empty if the plan stores its numbers inline, or if the
+/// cache has no suitable buffer.
 pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     let mut spare = Spare::default();
     match tuples {
@@ -235,7 +247,7 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     spare
 }
 
-/// Puts the buffers of a plan into the caches for later calls.
+/// Puts the buffers that a plan no longer needs into the caches, for later calls.
 pub(crate) fn put_back(spare: Spare) {
     Scratch::put_back(spare.narrow);
     Scratch::put_back(spare.wide);
@@ -248,9 +260,10 @@ impl<T> Slots<T> {
         bytes: 0,
     };
 
-    /// Removes and returns the shortest buffer of `len` to `2 * len` elements. A plan truncates its
-    /// buffer, so most of a longer buffer would be lost. A cached buffer keeps its length and its
-    /// old values.
+    /// Removes and returns the shortest buffer that has at least `len` and at most twice `len`
+    /// elements. Longer buffers are not used, because a plan truncates its buffer to `len`
+    /// elements. The truncated buffer would then be cached with this shorter length. The returned
+    /// buffer has the length and the values with which it was put back.
     fn take(&mut self, len: usize) -> Option<Vec<T>> {
         let fitting = (self.buffers[..self.used].iter().enumerate())
             .filter(|(_, buffer)| (len..=len.saturating_mul(2)).contains(&buffer.len()));
@@ -267,7 +280,8 @@ impl<T> Slots<T> {
         Some(buffer)
     }
 
-    /// Adds a buffer. The caller has checked that a slot is free.
+    /// Adds a buffer behind the cached buffers. The caller has checked that there are fewer than
+    /// [`KEPT_BUFFERS`].
     fn push(&mut self, buffer: Vec<T>) {
         self.bytes += bytes(&buffer);
         self.buffers[self.used] = buffer;
@@ -286,13 +300,15 @@ mod tests {
     use super::{CACHES, KEPT_BUFFERS, KEPT_BYTES, SHORT_BYTES, SHORT_KEPT_BYTES, Scratch, Slots};
     use super::{bytes, cache_for, release_scratch, take_spare, with_cache};
 
-    /// Gives a test the caches alone. Other tests may still put buffers of other lengths there.
+    /// Returns a lock that only one test of this module can hold at a time. Tests of other modules
+    /// do not take this lock, so they may use the caches meanwhile.
     fn lock_tests() -> MutexGuard<'static, ()> {
         static TURN: Mutex<()> = Mutex::new(());
         TURN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tries again while another test has the cache locked.
+    /// Calls `found` again until it returns a value. `found` returns `None` while another test has
+    /// the cache locked.
     fn retry<R>(mut found: impl FnMut() -> Option<R>) -> R {
         (0..1_000_000)
             .find_map(|_| found())
@@ -350,7 +366,8 @@ mod tests {
         assert!(kept_bytes() < KEPT_BYTES / 8, "memory was not freed");
     }
 
-    /// As in a process that was forked while another thread had the cache locked.
+    /// The test keeps a cache locked, as in a process that was forked while another thread had the
+    /// cache locked.
     #[test]
     fn no_call_waits_for_a_cache() {
         let _turn = lock_tests();
@@ -369,8 +386,8 @@ mod tests {
         }
     }
 
-    /// A long buffer that a short call has truncated counts with its full capacity, so a cache for
-    /// short buffers does not keep it.
+    /// A long buffer that was truncated to a short length is not kept in a cache for short buffers,
+    /// because its full capacity counts towards the limit of the cache.
     #[test]
     fn caches_for_short_buffers_hold_little() {
         let _turn = lock_tests();

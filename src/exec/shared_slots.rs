@@ -1,4 +1,4 @@
-//! A buffer that several tasks fill together. Each task writes positions that no other task writes.
+//! A buffer that several tasks fill concurrently. No two tasks write the same position.
 
 #![expect(unsafe_code, reason = "tasks write one buffer at disjoint positions")]
 
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::tile::LINE_BYTES;
 use crate::kernel::stream_lines;
 
-/// A slice that tasks write at disjoint positions.
+/// A slice that several tasks write concurrently, at disjoint positions.
 #[derive(Debug)]
 pub(super) struct SharedSlots<'a, T> {
     start: *mut T,
@@ -15,8 +15,8 @@ pub(super) struct SharedSlots<'a, T> {
     memory: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the methods that access the slice are `unsafe`. Their callers establish that no two tasks
-// access one position.
+// SAFETY: the methods that access the slice are `unsafe`. The callers of these methods guarantee
+// that no two tasks access the same position.
 unsafe impl<T: Send> Sync for SharedSlots<'_, T> {}
 
 impl<'a, T> SharedSlots<'a, T> {
@@ -28,26 +28,27 @@ impl<'a, T> SharedSlots<'a, T> {
         }
     }
 
-    /// Returns chunk `index` of the buffer, which is cut into chunks of `len` elements. The last
-    /// chunk may be shorter.
+    /// Returns chunk number `index` of the buffer, if the buffer is cut into chunks of `len`
+    /// elements. The last chunk may be shorter.
     ///
     /// # Safety
     ///
-    /// As long as the returned slice exists, nothing else accesses its elements. Different chunks
-    /// of one `len` share no element. Chunks of different `len` may overlap.
+    /// As long as the returned slice exists, nothing else accesses its elements. Two chunks with
+    /// different `index` and equal `len` share no element. Chunks with different `len` may overlap.
     pub(super) unsafe fn chunk(&self, index: usize, len: usize) -> &'a mut [T] {
         let start = index.saturating_mul(len).min(self.len);
         let len = len.min(self.len - start);
         // SAFETY: `start` and `len` were clamped to the buffer, which is borrowed for `'a`. The
-        // caller establishes that nothing else accesses these elements.
+        // caller guarantees that nothing else accesses these elements.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
-    /// Copies `values` to the elements from `position` on.
+    /// Copies `values` to the buffer, beginning at element `position`.
     ///
     /// # Safety
     ///
-    /// The buffer has these elements, and no other task accesses them.
+    /// The elements `position..position + values.len()` are in the buffer, and no other task
+    /// accesses them.
     pub(super) unsafe fn copy(&self, position: usize, values: &[T])
     where
         T: Copy,
@@ -56,7 +57,8 @@ impl<'a, T> SharedSlots<'a, T> {
             position + values.len() <= self.len,
             "the elements are outside the buffer"
         );
-        // SAFETY: the caller vouches for the elements. `values` is a borrow of other memory.
+        // SAFETY: the caller guarantees that the written elements are in the buffer, and that no
+        // other task accesses them. `values` is a borrow of other memory.
         unsafe {
             values
                 .as_ptr()
@@ -64,13 +66,13 @@ impl<'a, T> SharedSlots<'a, T> {
         };
     }
 
-    /// Copies `values` to the elements from `position` on. If `values` are whole cache lines, the
-    /// function writes them with streaming stores. The task then calls
-    /// [`fence`](crate::kernel::fence) after its last write.
+    /// Copies `values` to the buffer, beginning at element `position`. If the size of `values` is a
+    /// multiple of the cache line size, the function uses streaming stores. The task that calls
+    /// this function must call [`fence`](crate::kernel::fence) after its last write.
     ///
     /// # Safety
     ///
-    /// As for [`Self::copy`]. The first element begins a cache line.
+    /// As for [`Self::copy`]. The element at `position` is at the start of a cache line.
     #[inline(always)]
     pub(super) unsafe fn stream<const LEN: usize>(&self, position: usize, values: &[T; LEN])
     where

@@ -1,7 +1,8 @@
-//! Collects the jobs of a task and passes them to a kernel in lists.
+//! Collects the jobs of a task and passes them to a kernel, one list of jobs at a time.
 //!
-//! A job is one run of elements to move or reduce. This module knows the form of a window and the
-//! offsets of the pushed windows. This module does not know how tuples become offsets.
+//! A job is one run of elements to move or reduce. This module knows the sizes and strides of a
+//! window and the offsets of the pushed windows. This module does not know how the offsets are
+//! computed from tuples.
 
 use smallvec::SmallVec;
 
@@ -11,16 +12,18 @@ use crate::kernel::RunsFn;
 use crate::kernel::{Job, Steps};
 use crate::plan::Span;
 
-/// Maximum number of jobs in one kernel call: enough to hide the overhead of the call.
+/// Maximum number of jobs in one kernel call. With this number, the overhead of the call is
+/// negligible.
 const JOBS: usize = 128;
 
-/// Maximum bytes of the windows of one list, if a window has several runs. The bytes are counted in
-/// the source or in the destination, not in both. The list is processed once per run of the window.
-/// At this size, the windows stay in the first-level cache (L1) from one run to the next.
+/// Maximum bytes of the windows of one list, if a window has several runs. A window counts as its
+/// number of bytes, although it is read in the source and written in the destination. The sink
+/// passes the whole list to the kernel once for each run of a window. With this limit, the windows
+/// of the list stay in the first-level cache (L1) from one of these kernel calls to the next.
 const LIST_BYTES: usize = 16 * 1024;
 
-/// A list of jobs for the next kernel call. Each job is one window or several joined windows. All
-/// windows have one form.
+/// A list of jobs for the next kernel calls. Each job stands for one window, or for several
+/// contiguous windows that were joined. All windows have the strides of `window`.
 pub(super) struct Sink<'a> {
     kernel: Runs,
     dst: *mut u8,
@@ -29,15 +32,15 @@ pub(super) struct Sink<'a> {
     size: usize,
     window: &'a Span,
     steps: Steps,
-    /// Maximum number of jobs in the list. This number is at most [`JOBS`], so the list never
-    /// allocates.
+    /// Maximum number of jobs in the list. The maximum is at most [`JOBS`], so the list never
+    /// allocates memory.
     limit: usize,
     jobs: SmallVec<[Job; JOBS]>,
 }
 
 impl<'a> Sink<'a> {
-    /// Makes a sink for windows of the form `window`. `src` is the address of element `[0, 0, ...]`
-    /// of the tensor that is read.
+    /// Makes a sink for windows with the sizes and strides of `window`. `src` is the address of
+    /// element `[0, 0, ...]` of the tensor that is read.
     ///
     /// # Safety
     ///
@@ -80,15 +83,16 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Appends a window to the list of jobs. `dst` is the offset of the window's first element in
-    /// the output. `src` is its offset in the tensor that is read.
+    /// Appends a window to the list of jobs. `dst` is the offset of the window in the output. `src`
+    /// is the offset of the window in the tensor that is read. The sink adds the first offsets of
+    /// its `window` to both offsets.
     #[inline]
     pub(super) fn push(&mut self, dst: isize, src: isize) {
         self.push_run(dst, src, self.window.run().size);
     }
 
-    /// Appends windows to the list of jobs. Each item has the offsets of a window's first element
-    /// in the output and in the tensor that is read.
+    /// Appends windows to the list of jobs. Each item has the offset of a window in the output and
+    /// its offset in the tensor that is read, as for [`Self::push`].
     #[inline]
     pub(super) fn push_all(&mut self, windows: impl Iterator<Item = (isize, isize)>) {
         let len = self.window.run().size;
@@ -103,8 +107,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Appends a window to the list of jobs, as [`Self::push`]. `len` is the number of elements of
-    /// each run (innermost, evenly strided loop) of the window.
+    /// Appends a window to the list of jobs, as [`Self::push`] does, but with runs of `len`
+    /// elements. A run is the innermost, evenly strided loop of a window.
     #[inline]
     pub(super) fn push_run(&mut self, dst: isize, src: isize, len: usize) {
         if self.jobs.len() == self.limit {
@@ -113,9 +117,9 @@ impl<'a> Sink<'a> {
         self.jobs.push(Job { dst, src, len });
     }
 
-    /// Appends a window that is one contiguous run to the list of jobs. If the window begins at the
-    /// end of the previous window in the destination and in the source, the window extends the
-    /// previous job.
+    /// Appends a window to the list of jobs. The window must be one contiguous run. If the window
+    /// begins where the last job of the list ends, in the output and in the tensor that is read,
+    /// the function extends this job instead.
     #[inline]
     pub(super) fn push_joined(&mut self, dst: isize, src: isize) {
         let len = self.window.run().size;
@@ -129,8 +133,8 @@ impl<'a> Sink<'a> {
         self.push_run(dst, src, len);
     }
 
-    /// Passes the remaining jobs to the kernel. A sink that is dropped without this call (as when
-    /// an element's `clone` panics) discards its remaining jobs.
+    /// Passes the remaining jobs to the kernel. If a sink is dropped without a call of `finish`,
+    /// for example when an element's `clone` panics, its remaining jobs do not run.
     pub(super) fn finish(mut self) {
         self.flush();
     }

@@ -1,10 +1,10 @@
 //! Small transfers of evenly strided rows, on the calling thread.
 //!
-//! A small transfer sets up no loops, chooses no schedule and allocates nothing. Calls that move a
-//! few hundred bytes use it.
+//! A small transfer computes no nested loops, chooses no schedule and allocates no memory. The
+//! crate uses small transfers for calls that touch few bytes (`Sizes::touch_little`).
 //!
-//! The module knows the destination numbers of tuples, and the kernels. It does not know plans,
-//! tasks or the machine.
+//! This module knows the destination numbers of tuples, and the kernels. This module does not know
+//! plans, tasks or the properties of the machine.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -21,27 +21,28 @@ const JOBS: usize = 32;
 /// Maximum number of groups in one kernel call. A group has all updates of one destination.
 const GROUPS: usize = 8;
 
-/// Maximum number of tuples that are sorted into groups on the stack.
+/// Maximum number of tuples of a small transfer that needs groups. The tuples are sorted in an
+/// array on the stack.
 const SORTED: usize = 64;
 
-/// The tuples of a small transfer.
+/// The applied tuples of a small transfer. All other tuples of the list are skipped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TupleNumbers<'a> {
-    /// Destination number of each tuple that is applied.
+    /// Destination number of each applied tuple.
     pub(crate) numbers: &'a [u32],
-    /// Position of each applied tuple in the list of tuples. `None`: no tuple is skipped.
+    /// Position of each applied tuple in the list of all tuples. `None`: no tuple is skipped.
     pub(crate) positions: Option<&'a [u32]>,
 }
 
-/// Checks whether a transfer can run as a [`SmallTransfer`]. The function does not consider the
-/// number of bytes that the transfer moves.
+/// Checks whether a transfer can run as a [`SmallTransfer`], regardless of the number of bytes that
+/// the transfer moves.
 #[inline(always)] // Like all code on the path of the smallest calls.
 pub(crate) fn can_run(flat: &Flat, operation: &Operation) -> bool {
     let is_sorted = !operation.needs_groups || flat.tuples <= SORTED;
     is_sorted && u32::try_from(flat.slices).is_ok()
 }
 
-/// A transfer that [`can_run`] allows.
+/// A small transfer, for which [`can_run`] has returned `true`.
 #[derive(Debug)]
 pub(crate) struct SmallTransfer<'a> {
     pub(crate) operation: &'a Operation,
@@ -50,7 +51,7 @@ pub(crate) struct SmallTransfer<'a> {
 }
 
 impl SmallTransfer<'_> {
-    /// Runs the transfer. In the result of a gather, the windows of skipped tuples become zeros.
+    /// Runs the transfer. A gather writes zeros to the windows of skipped tuples in its output.
     ///
     /// # Safety
     ///
@@ -58,13 +59,14 @@ impl SmallTransfer<'_> {
     ///   `operation`. Destination numbers address the windows of the numbered tensor:
     ///   `buffers.output` of a scatter, `buffers.source` of a gather. The listed tensor has one
     ///   window per tuple: `buffers.source` of a scatter, `buffers.output` of a gather.
-    /// - Only this call uses `output`. `output` shares no byte with the other tensors. `output` is
-    ///   initialised if the call is in place or if `operation` clones.
-    /// - If there is data to copy, the data and the output each hold `flat.elements` contiguous
+    /// - Only this call uses `buffers.output`, and the output shares no byte with the other
+    ///   tensors. The output is initialised if the call is in place or if `operation` clones.
+    /// - If `buffers.data` is set, the data and the output each have `flat.elements` contiguous
     ///   elements.
-    /// - Every number is less than `flat.slices`, and every position is less than `flat.tuples`.
-    ///   There is one number per position, or one number per tuple if there are no positions.
-    /// - If a gather skips tuples, elements are plain bytes, and zero bytes are a valid element.
+    /// - Every destination number is less than `flat.slices`, and every position is less than
+    ///   `flat.tuples`. If `tuples.positions` is set, there is one destination number for each
+    ///   position. Otherwise, there is one destination number for each of the `flat.tuples` tuples.
+    /// - If a gather skips tuples, elements are plain data, and an element of zero bytes is valid.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, direction: Direction, buffers: Buffers) {
         // SAFETY: the caller guarantees what this call requires.
@@ -96,8 +98,8 @@ impl SmallTransfer<'_> {
             let (numbered, listed) = self.origin(outer);
             let dst = output.wrapping_offset(numbered);
             let src = buffers.source.wrapping_offset(listed);
-            // SAFETY: the addresses are those of a repetition of the tensors that the caller
-            // vouches for.
+            // SAFETY: `dst` and `src` are the addresses of one repetition in the tensors that the
+            // caller vouches for.
             unsafe {
                 match self.operation.group.filter(|_| self.operation.needs_groups) {
                     Some(kernel) => self.fold(kernel, dst, src),
@@ -118,8 +120,8 @@ impl SmallTransfer<'_> {
             let (numbered, listed) = self.origin(outer);
             let dst = buffers.output.cast::<u8>().wrapping_offset(listed);
             let src = buffers.source.wrapping_offset(numbered);
-            // SAFETY: the addresses are those of a repetition of the tensors that the caller
-            // vouches for.
+            // SAFETY: `dst` and `src` are the addresses of one repetition in the tensors that the
+            // caller vouches for.
             unsafe {
                 match (kernels.gather_rows, self.tuples.positions) {
                     (Some(rows), None) => rows(dst, src, self.tuples.numbers, self.rows()),
@@ -132,8 +134,9 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// Returns the number of repetitions in which something is written. The result is 0 if windows
-    /// have no elements, because the number of repetitions may then be huge.
+    /// Returns the number of repetitions to run. `has_windows` states whether a repetition writes
+    /// at least one window. The result is 0 if `has_windows` is not set or if windows have no
+    /// elements: the loop over repetitions, which may be very long, would write nothing.
     fn repetitions(&self, has_windows: bool) -> usize {
         self.check();
         if has_windows && self.flat.run > 0 {
@@ -143,7 +146,7 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// In debug builds, checks the conditions again that the loops rely on.
+    /// Checks conditions of [`Self::run`] again, in debug builds only.
     fn check(&self) {
         let (TupleNumbers { numbers, positions }, flat) = (self.tuples, self.flat);
         let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
@@ -151,7 +154,7 @@ impl SmallTransfer<'_> {
             below(numbers, flat.slices),
             "a number is not below the number of slices"
         );
-        // The list may be shorter if no tuple moves anything.
+        // If no tuple moves any element, the list of numbers may be shorter than `flat.tuples`.
         let moves = flat.outer > 0 && flat.run > 0 && flat.slices > 0;
         let are_listed = match positions {
             Some(positions) => below(positions, flat.tuples) && positions.len() == numbers.len(),
@@ -160,7 +163,7 @@ impl SmallTransfer<'_> {
         debug_assert!(are_listed || !moves, "positions do not match the list");
     }
 
-    /// Returns the offset of a repetition in the numbered tensor and its offset in the listed
+    /// Returns the offset of repetition `outer` in the numbered tensor and its offset in the listed
     /// tensor, both in bytes.
     fn origin(&self, outer: usize) -> (isize, isize) {
         let outer = (outer * self.operation.kernels.size).cast_signed();
@@ -170,8 +173,9 @@ impl SmallTransfer<'_> {
         )
     }
 
-    /// Whether all windows fit in a cache of a typical machine. A small call has no time to inspect
-    /// the actual machine.
+    /// Whether the region of all windows in the numbered tensor is small enough for the caches of a
+    /// typical machine. The function does not use the properties of the actual machine, because
+    /// reading them would cost a small call too much time.
     fn is_near(&self) -> bool {
         let distance = self.flat.unit.unsigned_abs() * self.operation.kernels.size;
         self.flat.slices.saturating_mul(distance) as u64 <= Variants::TYPICAL.near_bytes
@@ -192,7 +196,7 @@ impl SmallTransfer<'_> {
     /// # Safety
     ///
     /// The caller guarantees what [`Self::run`] requires, for one repetition. `dst` and `src` are
-    /// the addresses of the repetition's first elements.
+    /// the addresses at which the repetition begins in the output and in the updates.
     #[inline(always)]
     unsafe fn apply(&self, dst: *mut u8, src: *const u8) {
         let (kernels, flat) = (self.operation.kernels, self.flat);
@@ -204,24 +208,27 @@ impl SmallTransfer<'_> {
         let are_all_listed = is_listed_side_by_side && self.tuples.positions.is_none();
         let elements = kernels.apply_elements.filter(|_| are_all_listed);
         match (elements, kernels.apply_rows) {
-            // SAFETY: windows are single elements, one per number, and numbers are below `slices`.
-            // The updates are contiguous, one per number.
+            // SAFETY: each destination number has a window of one element, and destination numbers
+            // are below `flat.slices`. The updates are contiguous, and each destination number has
+            // one.
             (Some(elements), _) => unsafe { (elements.u32)(dst, src, self.tuples.numbers, spread) },
-            // SAFETY: as above, with rows of `flat.run` elements.
+            // SAFETY: each destination number is below `flat.slices`, and has a row of `flat.run`
+            // elements in the output and in the updates.
             (None, Some(rows)) => unsafe { rows(dst, src, self.tuples.numbers, self.rows()) },
-            // SAFETY: as above.
+            // SAFETY: as for rows, with one run for each row.
             (None, None) => unsafe { self.apply_runs(kernels.apply, Direction::Scatter, dst, src) },
         }
     }
 
-    /// Applies the tuples by a kernel for runs. Calls use this function for elements that are
-    /// cloned, for elements without a kernel for rows, and for gathers that skip tuples.
+    /// Applies the tuples with a kernel for runs. Used for elements that are cloned, for operations
+    /// without a kernel for rows, and for gathers that skip tuples.
     ///
     /// # Safety
     ///
     /// The caller guarantees what [`RunsFn`] requires, with a run of `flat.run` contiguous elements
-    /// for each tuple that is applied. Runs in the numbered tensor are at the offsets of the
-    /// destination numbers. Runs in the listed tensor are at the offsets of the positions.
+    /// for each tuple that is applied. In the numbered tensor, the offset of a run is its
+    /// destination number times `flat.unit`. In the listed tensor, the offset of a run is its
+    /// tuple's position times `flat.step`.
     #[inline(never)]
     unsafe fn apply_runs(
         &self,
@@ -250,20 +257,21 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// Returns the position in the list of applied tuple number `at`.
+    /// Returns the position of applied tuple number `at` in the list of all tuples.
     fn position(&self, at: usize) -> usize {
         self.tuples
             .positions
             .map_or(at, |positions| positions[at] as usize)
     }
 
-    /// Writes zeros to the windows of the list whose positions are not in `positions`, an ascending
-    /// list.
+    /// Writes zeros to the windows of skipped tuples in `result`, the listed tensor of a gather.
+    /// `positions` has the positions of all applied tuples, in ascending order. `None`: no tuple is
+    /// skipped.
     ///
     /// # Safety
     ///
-    /// `result` has a window of `flat.run` elements for every position of the list, and zero bytes
-    /// are valid elements.
+    /// `result` has a window of `flat.run` elements for each of the `flat.tuples` positions, and an
+    /// element of zero bytes is valid.
     unsafe fn clear(&self, result: *mut u8, positions: Option<&[u32]>) {
         let Some(positions) = positions else {
             return;
@@ -282,15 +290,19 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// Combines all updates of one destination, then all updates of the next destination.
+    /// Combines all updates of one destination before the updates of the next destination, in
+    /// ascending order of destination numbers.
     ///
     /// # Safety
     ///
     /// The caller guarantees what [`Self::run`] requires, for one repetition. `dst` and `src` are
-    /// the addresses of the repetition's first elements. All elements are initialised.
+    /// the addresses at which the repetition begins in the output and in the updates. All elements
+    /// of the output and of the updates are initialised.
     #[inline(never)]
     unsafe fn fold(&self, kernel: GroupFn, dst: *mut u8, src: *const u8) {
-        // Number and position of each tuple in one key: keys sort by number, and then by position.
+        // A key has the destination number of a tuple in its upper half, and the tuple's position
+        // in its lower half. The sort of the keys therefore orders tuples by destination, and by
+        // position within a destination.
         let mut sorted = [0_u64; SORTED];
         let sorted = &mut sorted[..self.tuples.numbers.len()];
         for (at, (key, &number)) in sorted.iter_mut().zip(self.tuples.numbers).enumerate() {
@@ -321,8 +333,8 @@ impl SmallTransfer<'_> {
             };
             (len, start) = (len + 1, end);
             if len == GROUPS || end == sorted.len() {
-                // SAFETY: each group is one destination, with rows of `flat.run` elements that the
-                // caller vouches for.
+                // SAFETY: each group has all updates of one destination. The caller vouches for the
+                // rows of `flat.run` elements of the destination and of its updates.
                 unsafe { kernel(dst, src, &groups[..len], run) };
                 len = 0;
             }

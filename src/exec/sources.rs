@@ -1,18 +1,20 @@
-//! Offsets of windows for kernels that process tuples sorted by destination.
+//! Offsets of the windows of tuples, for kernels that process tuples sorted by destination.
 //!
 //! The windows belong to the tensor that has one window per tuple, in the order of the tuples: the
-//! updates of a scatter. The module knows plans, sorted tuples and offsets. It does not know
-//! elements.
+//! updates of a scatter. This module knows plans, sorted tuples and offsets. This module does not
+//! know elements.
 
 use crate::error::ScatterError;
 use crate::kernel::Sources;
 use crate::memory::zeroed;
 use crate::plan::{IndexPlan, Sorted};
 
-/// Returns the offsets of the windows of all sorted tuples. Returns `None` if kernels can compute
-/// the offsets from a list of tuple positions and `step`. `step` is the constant stride between the
-/// windows of consecutive tuples, if there is one. `offset` returns the offset of the window of the
-/// tuple at a position of the plan's list.
+/// Returns the offset of each tuple's window, in the order of `sorted`. Returns `None` if kernels
+/// can compute each offset as a tuple's position times `step`.
+///
+/// - `step`: stride between the windows of consecutive tuples. `None`: the stride is not constant.
+/// - `offset`: returns the offset of the window of the tuple at a given position of the plan's
+///   list.
 pub(crate) fn offsets(
     plan: &IndexPlan,
     sorted: &Sorted,
@@ -31,8 +33,9 @@ pub(crate) fn offsets(
     Ok(Some(offsets))
 }
 
-/// Returns the placement of the windows of sorted tuples for a kernel. The offsets of the windows
-/// are `offsets`. If `offsets` is `None`, an offset is a tuple position from `sorted` times `step`.
+/// Returns the positions of the windows of sorted tuples, in the form that kernels use. `offsets`
+/// is the result of [`offsets()`] for the same `sorted` and `step`. If `offsets` is `None`, the
+/// offset of a window is its tuple's position in the plan's list times `step`.
 pub(crate) fn sources<'s>(
     sorted: &'s Sorted,
     step: Option<isize>,

@@ -1,7 +1,8 @@
-//! Runs tasks on a pool, each exactly once, whatever the pool does.
+//! Runs numbered tasks on a pool. No task runs twice, whatever the pool does. If the pool skips or
+//! repeats a task, the run returns an error.
 //!
-//! The module knows pools, numbers of workers and numbered tasks. It does not know what a task
-//! does.
+//! The module knows pools, numbers of workers and numbered tasks. The module does not know what a
+//! task does.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,17 +13,17 @@ use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::pool::{CallingThread, Pool};
 
-/// Maximum number of tasks in one run. `Claims` has one bit per task, and more tasks would not
-/// improve the balance of a pool's load.
+/// Maximum number of tasks in one run. The array of [`Claims`] has one bit for each of these tasks.
+/// More tasks would not distribute the load more evenly among the workers.
 pub(crate) const MAX_TASKS: usize = 1024;
 
-/// Maximum number of lanes. A lane is a range of pieces that a task takes one by one. If there are
-/// more tasks than lanes, several tasks share a lane.
+/// Maximum number of lanes in one run. A lane is a range of consecutive pieces, from which tasks
+/// take one piece at a time. If there are more tasks than lanes, several tasks begin in one lane.
 const MAX_LANES: usize = 64;
 
-/// Number of parts if the number of workers is unknown. Most schedules cut their parts into more
-/// pieces. Schedules whose total work grows with the number of parts do not cut their parts
-/// further.
+/// Number of workers that is assumed if a pool does not know its number. Work is divided into one
+/// part per worker. Most schedules then cut each part into several pieces. A schedule whose total
+/// work would grow with the number of pieces does not cut its parts.
 const PARTS_IF_UNKNOWN: usize = 4;
 
 /// A pool, and the number of its workers that a call may use.
@@ -32,13 +33,15 @@ pub(crate) struct Workers<'p> {
     limit: usize,
     /// Number of calls that share the pool, including this one.
     callers: usize,
-    /// The machine that schedules are chosen for. `None`: the current machine.
+    /// The machine for which schedules are chosen. `None`: the current machine.
     machine: Option<&'p Machine>,
-    /// The quantity that schedules minimise. `None`: time, with a small weight for CPU time.
+    /// The quantity that the choice of a schedule minimises. `None`: time, plus a small part of the
+    /// CPU time.
     pub(crate) goal: Option<Goal>,
 }
 
-/// A call that runs on a pool. Calls that begin later count this call until this value is dropped.
+/// A call that runs on a pool. If the pool has a counter of running calls ([`Pool::calls`]), the
+/// counter includes this call until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Call<'p> {
     workers: Workers<'p>,
@@ -46,12 +49,13 @@ pub(crate) struct Call<'p> {
 }
 
 impl<'p> Call<'p> {
-    /// Begins a call. The call shares the pool of `workers` with all calls that are running on the
-    /// pool.
+    /// Begins a call on the pool of `workers`. If the pool has a counter of running calls, this
+    /// call shares the pool's workers with the calls in the counter.
     pub(crate) fn begin(mut workers: Workers<'p>) -> Self {
         let calls = workers.pool.calls();
-        // Relaxed ordering suffices: the number is an estimate, and nothing else depends on it. A
-        // pool of the host may store any number in the counter.
+        // Relaxed ordering suffices: the number of calls is an estimate, and nothing else depends
+        // on it. The addition saturates because a pool of the host may store any number in the
+        // counter.
         let others = calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
         workers.callers = others.saturating_add(1);
         Self { workers, calls }
@@ -72,7 +76,8 @@ impl Drop for Call<'_> {
 
 impl<'p> Workers<'p> {
     /// Returns the workers of a call that shares `pool` with no other call. The call uses at most
-    /// `limit` workers.
+    /// `limit` workers (`None`: at most [`MAX_TASKS`]). A call with the limit 1 runs on the calling
+    /// thread, without `pool`.
     pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
         let pool = if limit == 1 { &CallingThread } else { pool };
@@ -85,18 +90,19 @@ impl<'p> Workers<'p> {
         }
     }
 
-    /// Sets the machine that schedules are chosen for. `None`: the current machine.
+    /// Sets the machine for which schedules are chosen. `None`: the current machine.
     pub(crate) fn with_machine(self, machine: Option<&'p Machine>) -> Self {
         Self { machine, ..self }
     }
 
-    /// Returns the machine that schedules are chosen for.
+    /// Returns the machine for which schedules are chosen.
     pub(crate) fn machine(&self) -> &'p Machine {
         self.machine.unwrap_or_else(|| Machine::current())
     }
 
-    /// Returns the number of parts to divide work into. The function queries the pool, which may
-    /// start the threads of the pool, so small calls do not use this function.
+    /// Returns the number of parts to divide the work of the call into: usually the number of the
+    /// pool's workers, divided by the number of calls that share the pool. The function queries the
+    /// pool, which may start its threads, so small calls do not use this function.
     pub(crate) fn parts(&self) -> usize {
         let callers = match self.goal {
             Some(Goal::Throughput) => return 1,
@@ -107,8 +113,10 @@ impl<'p> Workers<'p> {
         (workers / callers).clamp(1, self.limit)
     }
 
-    /// Runs `task` once with every number in `0..tasks`. A single task runs on the calling thread.
-    /// `tasks` is at most [`MAX_TASKS`].
+    /// Runs `task` once with every number in `0..tasks`. `tasks` is at most [`MAX_TASKS`]. If
+    /// `tasks` is 1, the task runs on the calling thread.
+    ///
+    /// Returns an error if the pool has skipped or repeated a task. No task runs twice.
     pub(crate) fn run(
         &self,
         tasks: usize,
@@ -145,7 +153,7 @@ impl<'p> Workers<'p> {
                 unsafe_code,
                 reason = "gives each task its chunk without a list of chunks"
             )]
-            // SAFETY: `run` passes every chunk number once, whatever the pool does (see `Claims`).
+            // SAFETY: `run` passes no chunk number twice, whatever the pool does (see `Claims`).
             // All tasks cut `data` into chunks of the same `len` elements, so chunks with different
             // numbers share no element.
             let chunk = unsafe { places.chunk(index, len) };
@@ -153,9 +161,13 @@ impl<'p> Workers<'p> {
         })
     }
 
-    /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. The pieces are cut into
-    /// lanes, which are consecutive ranges. Each task takes pieces in order from one lane until the
-    /// lane is empty, and then from the next lanes. A late task therefore has less work.
+    /// Runs `task` once with every number in `0..pieces`. The numbers of the pieces are cut into
+    /// lanes, which are consecutive ranges. Each of the `tasks` tasks takes pieces in order from
+    /// one lane until the lane is empty, and then from the following lanes. A task that begins late
+    /// therefore delays the call less: other tasks take pieces from its lane.
+    ///
+    /// There are no lanes, and each piece is a separate task of the pool, if `pieces` equals
+    /// `tasks`, or if `Pool::sees_pieces` is true and there are at most [`MAX_TASKS`] pieces.
     pub(crate) fn run_pieces(
         &self,
         tasks: usize,
@@ -180,8 +192,9 @@ impl<'p> Workers<'p> {
     }
 }
 
-/// Record of the tasks that have run. A pool is safe code of another crate, so the crate checks
-/// that the pool runs every task once.
+/// Record of the tasks that a pool has run. The pool may be safe code of another crate, so no proof
+/// of safety can rely on the pool. [`Claims::claim`] therefore refuses to run a task twice, and
+/// [`Claims::check`] returns an error if the pool has skipped or repeated a task.
 #[derive(Default)]
 struct Claims {
     taken: [AtomicU64; MAX_TASKS / 64],
@@ -223,7 +236,7 @@ mod tests {
     use crate::goal::Goal;
     use crate::pool::Pool;
 
-    /// A pool of six workers that counts its calls. The test runs no task on it.
+    /// A pool that reports six workers and has a counter of running calls. The pool runs no task.
     #[derive(Default)]
     struct Shared(AtomicUsize);
 
@@ -259,7 +272,7 @@ mod tests {
         }
     }
 
-    /// A pool that runs the last task first.
+    /// A pool that runs its tasks one after another, in descending order of their numbers.
     struct Backwards;
 
     impl Pool for Backwards {
@@ -322,7 +335,7 @@ mod tests {
         );
     }
 
-    /// A pool of two workers that records the number of tasks in each run.
+    /// A pool that reports two workers and records the number of tasks of each run.
     struct Counting {
         sees_pieces: bool,
         runs: Mutex<Vec<usize>>,

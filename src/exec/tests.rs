@@ -1,4 +1,4 @@
-//! Tests of transfers by every schedule, including the preparation of schedules.
+//! Tests of transfers with every schedule, and of the preparation of schedules.
 
 #![allow(unsafe_code, reason = "calls kernels")]
 
@@ -29,13 +29,13 @@ const STRIDES: [isize; 2] = [LEN.cast_signed(), 1];
 
 /// Number of windows that were written by streaming stores.
 static STREAMED: AtomicUsize = AtomicUsize::new(0);
-/// Number of kernel calls that prefetched the sources of their jobs.
+/// Number of calls of the streaming kernel that prefetches the sources of its jobs.
 static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
-/// Number of windows that a streaming kernel wrote over an earlier window of the same kernel call:
-/// the two windows share an element of the output.
+/// Number of windows that a streaming kernel wrote although they share an element of the output
+/// with an earlier window of the same kernel call.
 static OVERLAPPING: AtomicUsize = AtomicUsize::new(0);
 
-/// An operation on the memory of one call by a plan that is not kept.
+/// Returns the access of a call whose plan is not kept: an operation and the memory of the tensors.
 fn once(operation: Operation, buffers: Buffers) -> Access {
     Access {
         operation,
@@ -54,7 +54,7 @@ unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
         let is_twice = jobs[..position].iter().any(shares);
         OVERLAPPING.fetch_add(usize::from(is_twice), Ordering::Relaxed);
     }
-    // The copy of data is one long job.
+    // The copy of data is one job of more than `LEN` elements, which is not counted.
     let windows = jobs.iter().filter(|job| job.len <= LEN).count();
     STREAMED.fetch_add(windows, Ordering::Relaxed);
     // SAFETY: the caller guarantees what this call requires.
@@ -67,7 +67,7 @@ unsafe fn prefetching(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) 
     unsafe { watched(dst, src, jobs, steps) };
 }
 
-/// A row of the kernel table whose streaming copies are counted.
+/// A row of the kernel table whose streaming kernels count the windows that they write.
 static WATCHED: LazyLock<Kernels> = LazyLock::new(|| Kernels {
     stream: Some(Streams {
         plain: watched,
@@ -84,8 +84,8 @@ fn plan(place: impl Fn(usize) -> usize) -> ScatterPlan {
     (Scatter::nd().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("indices in range")
 }
 
-/// A transfer that moves elements between contiguous tensors of a plan's shapes by `kernels`.
-/// Without `data` it is in place.
+/// Returns a transfer that moves `updates` to `output` by `kernels`. The tensors are contiguous and
+/// have the plan's shapes. If `data` is `None`, the transfer is in place.
 fn moves<'p>(
     plan: &'p IndexPlan,
     kernels: &'static Kernels,
@@ -103,16 +103,16 @@ fn moves<'p>(
     let own = plan.own_binding();
     let copy = data.map(|_| plan.copy_geometry(&own, &STRIDES).expect("few dims"));
     let geometry = plan.geometry(&own, &STRIDES).expect("few dims");
-    // SAFETY: the tensors are contiguous, have the plan's shapes and are initialised. The transfer
-    // borrows them.
+    // SAFETY: the tensors are contiguous, have the plan's shapes and are initialised. The returned
+    // transfer borrows the tensors.
     unsafe {
         let access = once(Operation::moving(kernels), buffers);
         Transfer::new(Direction::Scatter, plan, access, geometry, copy)
     }
 }
 
-/// Runs a plan out of place and returns the number of windows that were streamed, excluding the
-/// copy of data.
+/// Runs a plan out of place and returns the number of windows of updates that were written by
+/// streaming stores.
 fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize {
     let plan = plan.indices();
     let data = vec![0.0_f32; SLICES * LEN];
@@ -153,7 +153,8 @@ fn windows_are_streamed_only_where_destinations_are_distinct() {
         0,
         "streamed windows of one list share an element"
     );
-    // The machine decides whether windows are streamed, and by which variant.
+    // The machine description decides whether windows are written by streaming stores, and by which
+    // variant of the streaming kernel.
     assert_eq!(
         PREFETCHED.load(Ordering::Relaxed),
         0,
@@ -177,7 +178,8 @@ fn windows_are_streamed_only_where_destinations_are_distinct() {
     );
 }
 
-/// A pool that reports a number of workers and runs its tasks one after another.
+/// A pool that reports the given number of workers. It runs its tasks one after another on the
+/// calling thread, the last task first.
 struct Reports(usize);
 
 impl Pool for Reports {
@@ -350,7 +352,7 @@ fn only_a_kept_plan_keeps_the_sample() {
     assert!(std::ptr::eq(kept, again), "the sample is taken once");
 }
 
-/// Number of calls of the kernel for rows that requested prefetches of the updates.
+/// Number of calls of the kernel for rows in which the kernel was to prefetch the updates.
 static ROWS_PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 
 unsafe fn watched_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {

@@ -1,7 +1,8 @@
-//! Tiles: the parts of a divided transfer, one per task.
+//! Tiles: the parts of a divided transfer. Each tile is processed by one task. A task may process
+//! several tiles, one after another.
 //!
 //! The module knows how each [`Division`] is cut, and why tiles share no element. The module does
-//! not know what a task does with its tile.
+//! not know what a task does with a tile.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -15,37 +16,42 @@ use crate::plan::{IndexPlan, Sorted, Span};
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// One task's part of the elements that a transfer writes. A tile has some repetitions, some of the
-/// tuples, and some columns of the windows of these tuples.
+/// A part of the elements that a transfer writes. A tile has some or all repetitions, tuples, and
+/// columns of the windows of these tuples.
 ///
-/// **No two tiles of a division share an element that is written.** The holder of a tile may
-/// therefore write to all elements of the tile without a check. A slice is all elements of one
-/// repetition that one destination number addresses. A tile that has a range of destination numbers
-/// has the slices of all these numbers. A tile that has whole repetitions has all elements of these
-/// repetitions. Any other tile has the windows of its tuples. Tiles are disjoint for these reasons:
+/// **No two tiles of a division share an element that is written.** The task that has a tile may
+/// therefore write to all elements of the tile without a check. In its repetitions, a tile has
+/// these elements:
+///
+/// - A tile with a range of destination numbers has the slices of all these numbers. A slice is all
+///   elements of one repetition that one destination number addresses.
+/// - A tile of [`Division::Repetitions`] has all elements of the output.
+/// - Any other tile has the windows of its tuples, cut to the columns of the tile.
+///
+/// Tiles are disjoint for these reasons:
 ///
 /// - A tensor that is written does not overlap itself. Different repetitions are therefore
-///   disjoint, and so are different columns of one window, and slices of different destination
-///   numbers.
-/// - If tuples of a scatter are cut [anywhere](Cut::Anywhere), their destinations are distinct. The
-///   plan knows that the destinations are distinct, or a check before the first task shows it. A
-///   gather may cut its tuples anywhere, because a gather writes one window per tuple.
-/// - Otherwise tuples are cut between different destinations. The list is ordered
-///   ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of strands
-///   ([`IndexPlan::strands`]).
+///   disjoint. Different columns of one window are disjoint. Slices of different destination
+///   numbers are disjoint.
+/// - The tuples of a scatter are cut [anywhere](Cut::Anywhere) only if their destinations are
+///   distinct: the plan knows this, or a check before the first task has shown it. The tuples of a
+///   gather may be cut anywhere, because each tuple writes its own window.
+/// - Other lists of tuples are cut between different destinations. Such a list is in ascending
+///   order ([`IndexPlan::start_of_equals`]), is sorted by destination ([`Sorted`]), or consists of
+///   strands ([`IndexPlan::strands`]).
 #[derive(Debug)]
 pub(super) struct Tile {
     repetitions: Range<usize>,
     part: Part,
     columns: Option<Columns>,
-    /// Makes the type neither `Send` nor `Sync`: a tile stays with its task.
+    /// Makes the type neither `Send` nor `Sync`: a tile stays on the thread of its task.
     not_shared: PhantomData<*mut ()>,
 }
 
 /// The tuples of a tile.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
-    /// The tuples at these positions of the list.
+    /// The tuples at these positions of the plan's list.
     Tuples(Range<usize>),
     /// The tuples whose destination number is in this range.
     Destinations(Range<u64>),
@@ -54,15 +60,16 @@ pub(super) enum Part {
 }
 
 impl Tile {
-    /// Returns tile `index` of a division. `index` is below [`Division::tasks`]; for
-    /// [`Division::Partitions`], `index` is the number of a partition.
+    /// Returns tile `index` of a division. For [`Division::Partitions`], `index` is the number of a
+    /// partition. For other divisions, `index` is below [`Division::tasks`].
     ///
     /// # Safety
     ///
-    /// - While the tile exists, nothing else has the same part of this division, and the output is
-    ///   written only through tiles of this division.
+    /// - While the tile exists, no other tile with this `index` of this division exists, and the
+    ///   output is written only through tiles of this division.
     /// - A schedule has made the division for this transfer and has prepared what the division
-    ///   requires. If the tuples of a scatter are cut anywhere, no two tuples have one destination.
+    ///   requires. If the tuples of a scatter are cut anywhere, no two tuples have the same
+    ///   destination.
     #[expect(
         unsafe_code,
         reason = "the holder of a tile writes to it without a check"
@@ -129,7 +136,7 @@ impl Tile {
         }
     }
 
-    /// The part of every window that belongs to the tile. `None`: whole windows.
+    /// Returns the columns of every window that belong to the tile. `None`: all columns.
     pub(super) fn columns(&self) -> Option<&Columns> {
         self.columns.as_ref()
     }
@@ -143,27 +150,27 @@ pub(super) struct Whole<'a> {
     pub(super) window: &'a Span,
     /// Bytes of an element.
     pub(super) size: usize,
-    /// Address of the first element of the first window.
+    /// Address of the first element of window 0 of repetition 0, in the tensor that is written.
     pub(super) address: usize,
     /// The tuples sorted by destination, for divisions that cut this list.
     pub(super) sorted: Option<&'a Sorted>,
-    /// The positions at which ranges of destination numbers are cut. `None`: ranges of equal size.
+    /// The destination numbers at which ranges begin. `None`: ranges of nearly equal size.
     pub(super) cuts: Option<&'a Cuts>,
 }
 
-/// The positions at which `0..count` is cut into ranges of destination numbers. The ranges are
-/// disjoint for any values.
+/// The destination numbers at which all destination numbers, `0..count`, are cut into ranges. The
+/// ranges are disjoint, whatever numbers [`Cuts::at`] gets.
 #[derive(Clone, Debug)]
 pub(super) struct Cuts(SmallVec<[u64; 15]>);
 
 impl Cuts {
-    /// Cuts at `numbers`. The number of ranges is one more than the number of cuts.
+    /// Makes cuts before each of `numbers`. There is one range more than there are cuts.
     pub(super) fn at(mut numbers: SmallVec<[u64; 15]>) -> Self {
         numbers.sort_unstable();
         Self(numbers)
     }
 
-    /// Returns range `index` of `0..count`.
+    /// Returns range `index` of the ranges into which `0..count` is cut.
     pub(super) fn range(&self, index: usize, count: u64) -> Range<u64> {
         let cut = |index: usize| self.0.get(index).map_or(count, |&cut| cut.min(count));
         let start = index.checked_sub(1).map_or(0, cut);
@@ -176,9 +183,10 @@ impl Whole<'_> {
         (parts > 1).then(|| columns(self.window, self.size, self.address, parts, index))
     }
 
-    /// Returns the positions of part `index` of `parts` nearly equal parts of the tuples, which are
-    /// sorted by destination. Each end of a part moves back to the first tuple of its destination,
-    /// so that no destination has tuples in two parts.
+    /// Returns part `index` of `parts` parts of the list that is sorted by destination, as
+    /// positions in this list. The list is first cut into nearly equal parts. Each cut then moves
+    /// back to the first tuple of the destination that it divides, so that no destination has
+    /// tuples in two parts.
     fn part_of_sorted(&self, parts: usize, index: usize) -> Range<usize> {
         let Some(sorted) = self.sorted else {
             debug_assert!(false, "the division needs sorted tuples");
@@ -197,7 +205,8 @@ impl Whole<'_> {
     }
 }
 
-/// A range of positions along one dim of a window.
+/// Columns of a window: a range of positions along one of its dims, and all positions along the
+/// other dims.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
     axis: usize,
@@ -222,7 +231,8 @@ where
     start(index.as_())..start(index.as_() + N::one())
 }
 
-/// Returns [`part`] of the list of tuples.
+/// Returns the positions of part `index` of `parts` parts of the plan's list of tuples, cut only at
+/// places that `cut` allows.
 fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Range<usize> {
     let even = part(plan.tuples(), parts, index);
     match cut {
@@ -238,16 +248,20 @@ fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Ran
     }
 }
 
-/// Whether tasks may cut a span. Tasks may not cut a span with more loops than a span stores
-/// without an allocation: each task copies the span, and the copy would allocate. The allocation
-/// might fail after other tasks have begun to write.
+/// Whether tasks may cut a span into columns. Each task that cuts a span makes a copy of the span.
+/// A span with many loops stores its loops in an allocation, and tasks may not cut it: the
+/// allocation for the copy might fail after other tasks have begun to write.
 pub(super) fn can_be_cut(span: &Span) -> bool {
     span.dims.is_inline_with(0)
 }
 
-/// Returns part `index` of the longest suitable dim of a span. Elements have `size` bytes, and the
-/// first element is at `address`. Parts of a contiguous run begin and end at cache lines, because a
-/// line that two workers write moves between the caches of their cores.
+/// Returns part `index` of `parts` parts of a span. The parts are cut along the outermost dim with
+/// at least `parts` positions, or along the longest dim if no dim has so many. Elements have `size`
+/// bytes, and the first element is at `address`.
+///
+/// If the dim is contiguous in the output and has at least one cache line for each part, it is cut
+/// only at the beginning of cache lines: a cache line that two workers write moves between the
+/// caches of their cores.
 pub(super) fn columns(
     span: &Span,
     size: usize,
@@ -349,8 +363,8 @@ mod tests {
         plan.expect("in range")
     }
 
-    /// Checks that exactly one task has each tuple in each repetition and column, and that the
-    /// tuples of one destination have one task.
+    /// Checks, for each repetition and column, that each tuple is in exactly one tile, and that all
+    /// tuples of a destination are in the same tile.
     fn check(division: Division, tiles: usize, plan: &IndexPlan) {
         check_cut(division, tiles, plan, None);
     }

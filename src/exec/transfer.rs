@@ -3,8 +3,8 @@
 //! the data of a gather). The listed tensor has one window per tuple, in the order of the tuples
 //! (the updates of a scatter, the output of a gather).
 //!
-//! This module knows the positions of both tensors and of each tuple's windows. This module does
-//! not know which schedule divides the transfer.
+//! This module knows the addresses of both tensors and the offset of each tuple's window in each
+//! tensor. This module does not know which schedule divides the transfer.
 
 mod copy;
 mod filtered;
@@ -25,21 +25,23 @@ use crate::error::ScatterError;
 use crate::kernel::{InstructionSet, Kernels, Operation, RunsFn};
 use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 
-/// The element that a gather writes for a skipped tuple, of at most 16 bytes.
+/// The zero that a gather writes to all elements of a skipped tuple's window. An element has at
+/// most 16 bytes.
 static ZERO: [u8; 16] = [0; 16];
 
-/// A pass over groups of tuples that is not a scatter.
+/// A computation on groups that is not a scatter. A group has all tuples of one destination.
 pub(crate) trait GroupPass: Debug + Sync {
-    /// Processes groups in some columns of their windows and in some repetitions.
+    /// Processes some groups, in some columns of their windows and in some repetitions.
     ///
-    /// - `positions`: range of the plan's sorted tuples with the tuples of the groups.
-    /// - `columns`: range of positions in a window.
-    /// - `repetitions`: range of repetitions.
+    /// - `positions`: positions of the groups' tuples in the plan's list that is sorted by
+    ///   destination.
+    /// - `columns`: positions of the elements in a window.
+    /// - `repetitions`: range of repetition numbers.
     ///
     /// # Safety
     ///
-    /// In the repetitions of `repetitions`, nothing else reads or writes the elements of `columns`
-    /// in the windows of the groups' destinations and in the windows of the groups' tuples.
+    /// During the call, nothing else reads or writes the elements at `columns` of the windows of
+    /// the groups' destinations and of the windows of the groups' tuples, in these `repetitions`.
     #[expect(unsafe_code, reason = "the caller ensures exclusive access")]
     unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
 }
@@ -50,18 +52,19 @@ pub(crate) struct Transfer<'a> {
     direction: Direction,
     plan: &'a IndexPlan,
     access: Access,
-    /// Positions of windows: `dst` in the tensor that is written, `src` in the tensor that is read.
+    /// Offsets of windows: `dst` in the tensor that is written, `src` in the tensor that is read.
     geometry: Geometry,
-    /// Layout of `data` relative to the output. `None`: no data is copied.
+    /// Loops of the copy from data to the output. `None`: no data is copied.
     copy: Option<CopyGeometry>,
-    /// The pass that processes the groups. If there is a pass, the windows of the transfer are only
-    /// counted and are not positions in a tensor.
+    /// The pass that processes the groups, instead of kernels that move windows. If there is a
+    /// pass, `geometry` only counts repetitions and elements, and has no offsets in a tensor.
     pass: Option<&'a dyn GroupPass>,
 }
 
 impl<'a> Transfer<'a> {
-    /// Makes a transfer by `plan`. `geometry` describes the listed tensor relative to the numbered
-    /// tensor. `copy` describes the data that is copied to the output first.
+    /// Makes a transfer by `plan`. `geometry` has the offsets of windows as a scatter uses them:
+    /// `dst` in the numbered tensor, `src` in the listed tensor. `copy` describes the data that is
+    /// copied to the output before windows are applied.
     ///
     /// # Safety
     ///
@@ -71,11 +74,11 @@ impl<'a> Transfer<'a> {
     ///   updates of a scatter, the output of a gather) has the plan's shape of updates and the
     ///   strides that `geometry` was made for. Data that is copied has the plan's shape and the
     ///   strides that `copy` was made for. A gather copies no data.
-    /// - All tensors hold elements of the operation. Only this call uses the output. The output
-    ///   shares no byte with the other tensors, and these are readable.
+    /// - All tensors hold elements of the operation's type. Only this call uses the output. The
+    ///   output shares no byte with the other tensors, and the other tensors are readable.
     /// - The output's elements are initialised if the call is in place, or if the operation clones.
-    /// - The operation of a gather only copies, or it multiplies initialised and aligned elements
-    ///   while it copies them. If it clones, no tuple is skipped.
+    /// - The operation of a gather only copies elements, or it multiplies initialised and aligned
+    ///   elements while it copies them. If the operation of a gather clones, no tuple is skipped.
     #[expect(
         unsafe_code,
         reason = "its caller gives the guarantees for every later access"
@@ -102,8 +105,9 @@ impl<'a> Transfer<'a> {
     }
 
     /// Makes a transfer that runs `pass` over the groups of a plan. A group has all tuples of one
-    /// destination. `written` is the base address of a tensor that the pass writes. The offsets of
-    /// windows and repetitions in the transfer are those of contiguous tensors.
+    /// destination. The transfer only counts repetitions and the elements of a window. The pass
+    /// knows the offsets in its tensors. `written` is the base address of a tensor that the pass
+    /// writes. This address aligns the cuts of windows into columns to cache lines.
     pub(crate) fn by_groups(
         plan: &'a IndexPlan,
         operation: Operation,
@@ -130,7 +134,8 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// Returns the transfer with filters of the instruction set `set`.
+    /// Returns the transfer with the instruction set `set` for its filters, the loops that select
+    /// the tuples of a range of destinations.
     pub(crate) fn with_set(mut self, set: InstructionSet) -> Self {
         self.access.context = self.access.context.with_set(set);
         self
@@ -142,7 +147,7 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Returns the facts that the choice of a schedule depends on.
+    /// Returns the sizes and facts that the choice of a schedule depends on.
     pub(super) fn workload(&self) -> Workload<'a> {
         Workload::new(
             self.direction,
@@ -174,7 +179,7 @@ impl<'a> Transfer<'a> {
         &self.geometry
     }
 
-    /// Returns the layout of the data that is copied. `None`: no data is copied.
+    /// Returns the loops of the copy from data to the output. `None`: no data is copied.
     pub(super) fn data_geometry(&self) -> Option<&CopyGeometry> {
         self.copy.as_ref()
     }
@@ -183,7 +188,7 @@ impl<'a> Transfer<'a> {
         self.geometry.outer.elements()
     }
 
-    /// Whether the call writes no element, because the output is empty.
+    /// Whether the transfer is a scatter that writes no element, because the output is empty.
     pub(super) fn writes_nothing(&self) -> bool {
         self.direction == Direction::Scatter && self.plan.shape().contains(&0)
     }
@@ -193,8 +198,8 @@ impl<'a> Transfer<'a> {
         self.plan.tuples() == 0 || self.geometry.window.elements() == 0 || self.repetitions() == 0
     }
 
-    /// Describes the whole transfer, which is then cut into tiles. `sorted` has the tuples by
-    /// destination, for divisions that cut this list.
+    /// Returns the description of the whole transfer, from which tiles are cut. `sorted` is the
+    /// list of tuples sorted by destination, for divisions that cut this list.
     pub(super) fn whole<'s>(&'s self, sorted: Option<&'s Sorted>) -> Whole<'s> {
         let first = self.geometry.repetition(0).0 + self.geometry.window.dst;
         Whole {
@@ -208,8 +213,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Writes zeros to the windows of the tuples that a gather skips, before any task begins. An
-    /// allocation is made before the first write.
+    /// Writes zeros to the windows of the tuples that a gather skips, before any task begins. If an
+    /// allocation fails, the function has written nothing.
     pub(super) fn clear_skipped(&self) -> Result<(), ScatterError> {
         if self.direction == Direction::Scatter || self.plan.skips_none() {
             return Ok(());
@@ -217,8 +222,9 @@ impl<'a> Transfer<'a> {
         let window = self.geometry.window.of_one_source()?;
         let kernel = Runs::Plain(self.kernels().copy);
         #[expect(unsafe_code, reason = "fills a sink")]
-        // SAFETY: the caller of `Transfer::new` vouches for the result. The loop pushes each window
-        // of the result at most once. All pushed windows read the one element `ZERO`. No task is
+        // SAFETY: the caller of `Transfer::new` guarantees that the output of the gather has the
+        // plan's shape of updates, and that only this call uses it. The loop pushes each window of
+        // the output at most once. All pushed windows read only the element `ZERO`. No task is
         // running.
         let mut sink = unsafe { Sink::new(&self.access, kernel, ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
@@ -235,8 +241,9 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Returns the written offset and the read offset of the window at `position` of the list.
-    /// `number` is its destination number. `origin` has the offsets of the repetition.
+    /// Returns two offsets, of the window that is written and of the window that is read, for the
+    /// tuple at `position` of the plan's list. `number` is the destination number of the tuple.
+    /// `origin` has the offsets of the repetition in the two tensors.
     #[inline]
     pub(super) fn window_at(
         &self,
@@ -252,8 +259,9 @@ impl<'a> Transfer<'a> {
         )
     }
 
-    /// Returns the written offset and the read offset of a window from its offsets in the numbered
-    /// and in the listed tensor.
+    /// Returns the offset of the window that is written and of the window that is read. `numbered`
+    /// is the window's offset in the numbered tensor, `listed` in the listed tensor, relative to
+    /// `origin`.
     #[inline(always)]
     fn placed(&self, numbered: isize, listed: isize, origin: (isize, isize)) -> (isize, isize) {
         match self.direction {
@@ -262,22 +270,23 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Returns the distance between the listed windows of consecutive tuples. `None`: the distance
-    /// is not constant.
+    /// Returns the distance, in elements, between the windows of consecutive tuples in the listed
+    /// tensor. `None`: the distance is not constant.
     pub(super) fn source_step(&self) -> Option<isize> {
         let step = self.geometry.source_step();
         step.filter(|_| self.plan.skips_none())
     }
 
-    /// Makes a sink for windows of tuples, of the form `window`. `streams` requests streaming
-    /// stores. The sink uses streaming stores if the runs of `window` are contiguous.
+    /// Makes a sink for windows of tuples, of the form `window`. If `streams` is set, the sink
+    /// usually writes by streaming stores, if the runs of `window` are contiguous (see
+    /// [`Access::streaming`]). A gather that multiplies ignores `streams`.
     ///
     /// # Safety
     ///
     /// - The offsets that are pushed are offsets of windows, as [`Self::window_at`] returns them.
-    /// - No one else reads or writes the windows that are written while the sink exists (see
+    /// - While the sink exists, nothing else reads or writes the windows that the sink writes (see
     ///   [`Tile`](super::tile::Tile)).
-    /// - If `streams` is set, no two windows that are written share an element.
+    /// - If `streams` is set, no two windows that the sink writes share an element.
     #[expect(
         unsafe_code,
         reason = "makes a sink, which needs the caller's guarantees"
@@ -293,8 +302,9 @@ impl<'a> Transfer<'a> {
             _ => self.access.streaming(kernel, window, streams),
         };
         // SAFETY: the caller of `Transfer::new` vouches for the tensors. The numbered windows are
-        // inside their tensor, because the plan has checked every number. The listed windows are
-        // inside their tensor, because it has the plan's shape. The caller vouches for the rest.
+        // inside the numbered tensor, because the plan has checked every destination number. The
+        // listed windows are inside the listed tensor, because this tensor has the plan's shape of
+        // updates. The caller of this function vouches for exclusive access.
         unsafe { Sink::new(&self.access, kernel, self.access.buffers.source, window) }
     }
 }

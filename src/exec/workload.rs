@@ -1,7 +1,7 @@
-//! The workload of a transfer: its sizes and facts, as plain numbers. Schedules are chosen from
-//! these numbers.
+//! The workload of a transfer: its sizes and properties, as plain numbers. Schedules are chosen
+//! from these numbers.
 //!
-//! This module knows what a call moves. It knows nothing of addresses, of workers, and of the
+//! This module knows which data a transfer moves. It does not know addresses, workers, or the
 //! schedules that the choice compares.
 
 use std::borrow::Cow;
@@ -22,27 +22,27 @@ use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan, Slot};
 /// The direction in which elements move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the windows of the listed tensor to the windows of the numbered tensor. The listed
-    /// tensor has one window per tuple, in the order of the tuples: the updates of a scatter, or
-    /// the output of a gather. Destination numbers address the windows of the numbered tensor: the
-    /// output of a scatter, or the data of a gather.
+    /// Reads the windows of the listed tensor and writes the windows of the numbered tensor. The
+    /// listed tensor has one window per tuple, in the order of the tuples: the updates of a
+    /// scatter, or the output of a gather. Destination numbers address the windows of the numbered
+    /// tensor: the output of a scatter, or the data of a gather.
     Scatter,
-    /// From the windows of the numbered tensor to the windows of the listed tensor.
+    /// Reads the windows of the numbered tensor and writes the windows of the listed tensor.
     Gather,
 }
 
-/// The known order of the destination numbers in the list of tuples.
+/// Known order of the destination numbers in the list of tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Each destination number is greater than the previous number.
+    /// Each destination number is greater than the destination number of the previous tuple.
     Increasing,
-    /// No destination number is less than the previous number.
+    /// Each destination number is at least the destination number of the previous tuple.
     Ascending,
-    /// The order is not known.
+    /// The list is not known to be in ascending order.
     Unordered,
 }
 
-/// Whether the operation can, or must, be applied group by group. A group has all tuples of one
+/// Whether the operation can be applied group by group, or must be. A group has all tuples of one
 /// destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grouping {
@@ -56,77 +56,79 @@ pub(super) enum Grouping {
 pub(crate) struct Workload<'a> {
     pub(super) direction: Direction,
     pub(super) in_place: bool,
-    /// Number of applied tuples, and number of repetitions. Each repetition applies all these
-    /// tuples.
+    /// Number of tuples that are applied in each repetition.
     pub(super) tuples: usize,
     pub(super) repetitions: usize,
     pub(super) element_bytes: usize,
     pub(super) window_elements: usize,
-    /// Most parts that a window can be cut into.
+    /// Maximum number of parts that a window can be cut into: the size of its longest dim. 1 if the
+    /// window cannot be cut.
     pub(super) columns: usize,
-    /// Bytes of data that are copied to the output.
+    /// Bytes of data that are copied to the output. 0 for a call in place.
     pub(super) copied_bytes: usize,
-    /// Destination numbers are below `slices`. The windows of all destinations spread over
-    /// `region_bytes` bytes.
+    /// Exclusive upper bound of the destination numbers.
     pub(super) slices: u64,
+    /// Bytes of the region that the slices of all destination numbers span.
     pub(super) region_bytes: u64,
     pub(super) order: Order,
-    /// Whether destinations are known to be distinct, and the bytes of scratch memory for
-    /// detecting duplicates.
+    /// Whether the plan already knows that the destinations are distinct.
     pub(super) known_distinct: bool,
+    /// Bytes of scratch memory for detecting duplicates.
     pub(super) detection_bytes: usize,
-    /// Number of strands: equal parts of the list that share no destination, whatever the
-    /// indices.
+    /// Number of strands: equal, consecutive parts of the list of tuples that share no destination,
+    /// whatever the values of the indices are. 1 if tuples were skipped.
     pub(super) strands: usize,
-    /// Whether updates replace the existing values. Whether a reduction of these elements
-    /// requires several machine instructions.
+    /// Whether updates replace the existing values.
     pub(super) replaces: bool,
+    /// Whether the reduction of one vector of elements requires several machine instructions.
     pub(super) is_heavy: bool,
-    /// Number of runs of a window, and whether most windows are contiguous with the window of the
-    /// previous tuple in the source and in the destination.
+    /// Number of runs of a window.
     pub(super) runs: usize,
+    /// Whether the windows of successive tuples with successive destination numbers are contiguous
+    /// in the source and in the destination, and fewer than half of the tuples count in `breaks`.
     pub(super) joins: bool,
-    /// Number of tuples whose window is not contiguous with the window of the previous tuple.
+    /// Number of tuples whose destination number is not the destination number of the previous
+    /// tuple plus one.
     pub(super) breaks: usize,
     /// Whether the detection of duplicates requires a sort.
     pub(super) looks_by_sort: bool,
     pub(super) grouping: Grouping,
-    /// Whether there are streaming stores for these elements.
+    /// Whether the operation has streaming stores for these elements.
     pub(super) can_stream: bool,
-    /// Whether slices can be copied one by one: each slice of the output has its slice of data,
-    /// and slices of data begin at a constant stride.
+    /// Whether data can be copied slice by slice. Repetitions and windows must have the full sizes
+    /// of the output. Slices must begin at a constant stride, in data and in the output.
     pub(super) has_slices: bool,
-    /// Whether partial results in private copies can be merged to the bits of the reference
-    /// loop. Windows must be rows, destinations and sources must have constant strides, and the
-    /// operation must allow it.
+    /// Whether workers can reduce into private copies and merge these copies, with the same bits as
+    /// the reference loop. The operation must allow it, windows must be rows, no tuple may be
+    /// skipped, and destinations and sources must have constant strides.
     pub(super) can_merge: bool,
     pub(super) context: Context,
     pub(super) destinations: &'a Destinations,
-    /// Sample of the destinations. The sample is taken at its first use. All executions of a plan
-    /// have the same sample.
+    /// Sample of the destinations. The first use takes the sample, or reads it from a kept plan.
     pub(super) sample: OnceCell<Cow<'a, Sample>>,
-    /// Slot in which a kept plan stores the sample.
+    /// Place in a kept plan for the sample. `None` if the plan is not kept.
     pub(super) sample_slot: Option<&'a Slot>,
 }
 
 /// Sizes that determine the time of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Number of windows of all tuples in all repetitions, and bytes of one window.
+    /// Number of windows: tuples times repetitions.
     pub(crate) windows: usize,
+    /// Bytes of one window.
     pub(crate) window_bytes: usize,
-    /// Bytes of data that are copied to the output first.
+    /// Bytes of data that are copied to the output. 0 for a call in place.
     pub(crate) copied_bytes: usize,
 }
 
 impl Sizes {
-    /// Returns the bytes of all windows and of copied data.
+    /// Returns the bytes of all windows plus the bytes of copied data.
     fn moved_bytes(self) -> usize {
         (self.windows.saturating_mul(self.window_bytes)).saturating_add(self.copied_bytes)
     }
 
-    /// Returns the bytes that are read or written. A window counts as its number of bytes, but at
-    /// least as one cache line. Copied data counts twice: as bytes read and as bytes written.
+    /// Returns an estimate of the bytes that a transfer reads or writes. A window counts once, and
+    /// as at least one cache line. Copied data counts twice, because it is read and written.
     #[inline(always)]
     fn touched_bytes(self) -> usize {
         (self.windows)
@@ -134,15 +136,17 @@ impl Sizes {
             .saturating_add(self.copied_bytes.saturating_mul(2))
     }
 
-    /// Whether a transfer touches so few bytes that setting up a schedule is not worth its cost.
+    /// Whether a transfer touches fewer than `SMALL_CALL_BYTES` bytes. Setting up a schedule then
+    /// costs more than it saves.
     #[inline(always)] // On the path of small calls.
     pub(crate) fn touch_little(self) -> bool {
         self.touched_bytes() < SMALL_CALL_BYTES
     }
 
-    /// Whether a transfer is so short that the choice of a schedule is not worth its cost. For a
-    /// gather, a window counts as its number of bytes, without the minimum of one cache line, and
-    /// copied data counts once (not measured).
+    /// Whether a transfer is so small that the choice of a schedule costs more than it saves. A
+    /// scatter is small if it touches few bytes ([`Self::touch_little`]). A gather is small if its
+    /// windows and the copied data have fewer than `SMALL_CALL_BYTES` bytes. The rule for gathers
+    /// was not measured.
     pub(crate) fn are_small(self, direction: Direction) -> bool {
         match direction {
             Direction::Scatter => self.touch_little(),
@@ -152,8 +156,8 @@ impl Sizes {
 }
 
 impl<'a> Workload<'a> {
-    /// Returns the workload of a transfer. `copy` describes the data that is copied to the output,
-    /// and is `None` for a call in place.
+    /// Returns the workload of a transfer. `copy` describes the copy of data to the output. `copy`
+    /// is `None` for a call in place.
     pub(crate) fn new(
         direction: Direction,
         plan: &'a IndexPlan,
@@ -219,7 +223,7 @@ impl<'a> Workload<'a> {
         self.window_elements.saturating_mul(self.element_bytes)
     }
 
-    /// Returns the number of windows of all tuples in all repetitions.
+    /// Returns the number of windows: tuples times repetitions.
     pub(super) fn windows(&self) -> usize {
         self.tuples.saturating_mul(self.repetitions)
     }
@@ -237,12 +241,13 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Returns the bytes of all windows and of copied data.
+    /// Returns the bytes of all windows plus the bytes of copied data.
     pub(crate) fn bytes(&self) -> usize {
         self.sizes().moved_bytes()
     }
 
-    /// Returns the number of pieces into which each task of a division cuts its part.
+    /// Returns the number of pieces into which each task of `division` cuts its part of the work. A
+    /// single task does not cut its work.
     pub(super) fn pieces(&self, division: Division) -> usize {
         match division.tasks() {
             1 => 1,
@@ -250,8 +255,8 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Whether the copy of data is large enough for all workers, even if one worker then applies
-    /// the updates.
+    /// Whether all workers share the copy of data, even if one worker then applies the updates. The
+    /// copy must read and write at least `PARALLEL_BYTES` bytes in total.
     pub(super) fn copies_much(&self) -> bool {
         self.copied_bytes.saturating_mul(2) >= PARALLEL_BYTES
     }
@@ -262,9 +267,9 @@ impl<'a> Workload<'a> {
         (self.sample).get_or_init(|| sample_of(self.destinations, unit, self.sample_slot))
     }
 
-    /// Returns the places at which to cut the ranges of a division into about equal work. Returns
-    /// `None` if even ranges are good enough. Also returns `None` for a division without ranges of
-    /// destinations.
+    /// Returns the destination numbers at which the ranges of a division are cut, so that ranges
+    /// have about equal work. Returns `None` if ranges of equal length are good enough, or if the
+    /// division has no ranges of destinations.
     pub(super) fn cuts(&self, division: Division) -> Option<Cuts> {
         let Division::Destinations { parts, .. } = division else {
             return None;
@@ -273,13 +278,14 @@ impl<'a> Workload<'a> {
         self.sample().cuts(parts, self.slices, work)
     }
 
-    /// Whether duplicates are certain: the sample has some, or there are more tuples than
-    /// slices.
+    /// Whether duplicates are certain: two sampled tuples have the same destination, or there are
+    /// more tuples than slices.
     pub(super) fn has_duplicates(&self) -> bool {
         self.tuples as u64 > self.slices || self.sample().has_duplicates()
     }
 
-    /// Returns the estimated number of distinct destinations.
+    /// Returns the number of distinct destinations. The number is an estimate, unless the plan
+    /// knows that destinations are distinct.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn distinct(&self) -> f64 {
         match self.known_distinct {
@@ -288,16 +294,18 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Whether a large output is mostly copied. The copy then uses streaming stores, and updates
-    /// replace at most a fraction `1 / SPARSE` of the copied bytes.
+    /// Whether most of a large output is copied data. The copy must be large enough for streaming
+    /// stores. Updates, if there are any, must replace the existing values and have at most a
+    /// fraction `1 / SPARSE` of the copied bytes.
     pub(super) fn is_sparse(&self) -> bool {
         let (copied, applied) = (self.copied_bytes, self.applied_bytes());
         let replaced = self.replaces || applied == 0;
         replaced && self.streams(copied) && applied <= copied / SPARSE
     }
 
-    /// Returns the variants of kernels for this call. The result prefetches no window of a scatter
-    /// whose windows need no prefetch although their region is large.
+    /// Returns the variants of kernels for this call. If the region of a scatter is large but its
+    /// windows need no prefetch, the returned variants disable the prefetching of the output's
+    /// windows.
     pub(super) fn prefetch_variants(&self, mut variants: Variants) -> Variants {
         let is_far = self.region_bytes > variants.near_bytes;
         if self.direction == Direction::Scatter && is_far && self.needs_no_prefetch(variants) {
@@ -306,16 +314,19 @@ impl<'a> Workload<'a> {
         variants
     }
 
-    /// Whether windows in a large region need no prefetch. Windows need no prefetch in three cases.
+    /// Whether windows need no prefetch, although their region is large. One of three conditions is
+    /// enough:
     ///
-    /// - Windows have at most one cache line, and their region is not very large.
-    /// - There are few destinations, which are soon in a cache. On a Xeon (Skylake), sums of
-    ///   integers into 80 Mi places of 16 bytes, one of them frequent, took three times as long
-    ///   with prefetches.
-    /// - Windows are ordered, and many windows begin in the cache line of the previous window. On
-    ///   Zen 4, the time of calls with such windows was, without prefetching, 0.4 to 0.9 times the
-    ///   time with prefetching. For windows with one or two cache lines between them, the ratio of
-    ///   the same two times was 1.0 to 1.7, so these windows are prefetched.
+    /// - A window has at most one cache line, and the region has at most `near_short_bytes` bytes.
+    /// - The windows of all distinct destinations, each counted as at least one cache line, have at
+    ///   most `near_bytes` bytes in total. A cache soon holds such windows. On a Xeon (Skylake),
+    ///   sums of integers into 80 Mi places of 16 bytes, one of them frequent, took three times as
+    ///   long with prefetching as without.
+    /// - Destinations are in ascending order, and at least a fraction `DENSE` of the windows begin
+    ///   in the cache line of the previous window. On Zen 4, prefetching was disabled in two kinds
+    ///   of calls. Calls with such windows then took 0.4 to 0.9 times as long. Calls with one or
+    ///   two cache lines between windows took 1.0 to 1.7 times as long, so their windows are
+    ///   prefetched.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn needs_no_prefetch(&self, variants: Variants) -> bool {
         let window = self.window_bytes();
@@ -327,14 +338,16 @@ impl<'a> Workload<'a> {
             || is_dense()
     }
 
-    /// Whether a step that writes `bytes` bytes, each once, uses streaming stores.
+    /// Whether a step that writes `bytes` bytes, each byte once, uses streaming stores.
     pub(super) fn streams(&self, bytes: usize) -> bool {
         bytes as u64 >= self.context.variants.stream_bytes
     }
 
-    /// Whether windows are beyond the caches. Out of place, windows are beyond the caches after a
-    /// copy of data with streaming stores. In place, windows are beyond the caches if they are
-    /// large in total and are spread over a much larger region.
+    /// Whether the windows to write are expected to be in memory, not in a cache. Out of place,
+    /// this holds if most of a large output is copied data ([`Self::is_sparse`]), because the copy
+    /// then uses streaming stores. In place, updates must replace the existing values, the windows
+    /// must be large enough in total for streaming stores, and the region must have at least
+    /// `SPARSE` times their bytes.
     fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
         let is_large_in_place = self.in_place
@@ -345,8 +358,9 @@ impl<'a> Workload<'a> {
     }
 
     /// Returns whether windows that are written in the order of tuples are streamed. Streaming
-    /// stores are not ordered with one another, so destinations must be distinct. Duplicates are
-    /// detected if the detection costs less than streaming gains.
+    /// stores are not ordered with one another, so the destinations of a scatter must be distinct.
+    /// If the plan does not know this, duplicates are detected first. If the detection requires
+    /// more than `STREAMED_DETECTION_BYTES` of memory, windows are not streamed.
     pub(super) fn streaming(&self) -> Streaming {
         let is_gather = self.direction == Direction::Gather;
         let pays = if is_gather {
@@ -363,16 +377,17 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Returns the bytes of one worker's private copy of all windows.
+    /// Returns the bytes of one worker's private copy, which has one window for each slice.
     pub(super) fn copy_bytes(&self) -> u64 {
         self.slices.saturating_mul(self.window_bytes() as u64)
     }
 }
 
-/// Returns a sample of the destinations. Neighbouring destination numbers are `unit` bytes apart.
+/// Returns a sample of the destinations. The slices of neighbouring destination numbers are `unit`
+/// bytes apart.
 ///
-/// A kept plan stores the sample in `slot`, because reading each sampled tuple may cost a cache
-/// miss.
+/// A kept plan stores the sample in `slot` for later executions, because reading each sampled tuple
+/// may cost a cache miss. A stored sample with another `unit` is not used.
 fn sample_of<'a>(
     destinations: &Destinations,
     unit: u64,
@@ -386,8 +401,10 @@ fn sample_of<'a>(
     }
 }
 
-/// Whether a kept plan has [`WINDOWS_PER_DESTINATION`] windows for each destination. A call that
-/// moves only the last window of each destination is then faster.
+/// Whether a call of a kept plan is faster if it moves only the last window of each destination.
+/// Updates must replace the existing values, the call must have at least [`MANY_WINDOWS`] windows,
+/// and there must be at least [`WINDOWS_PER_DESTINATION`] tuples per distinct destination
+/// (estimated).
 #[inline]
 pub(crate) fn is_mostly_overwritten(
     plan: &IndexPlan,
@@ -408,17 +425,18 @@ fn has_few_destinations(plan: &IndexPlan, operation: &Operation) -> bool {
         let unit = scale.bytes(operation.kernels.size) / scale.count.max(1);
         sample_of(plan.destinations(), unit, Some(&plan.sample))
     };
-    // The number of destinations does not depend on the size of elements.
+    // The stored sample may be for elements of another size. This size does not affect the
+    // estimated number of distinct destinations.
     let sample = (plan.sample.get()).map_or_else(taken, Cow::Borrowed);
     let distinct = sample.distinct(tuples, scale.count);
     distinct * WINDOWS_PER_DESTINATION as f64 <= tuples as f64
 }
 
-/// Whether windows are written by streaming stores.
+/// Whether windows that are written in the order of tuples use streaming stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Streaming {
     Never,
-    /// Windows are streamed if a detection before the first write finds no duplicates.
+    /// Duplicates are detected before the first write. Windows are streamed if there are none.
     IfDistinct,
     Always,
 }
@@ -432,7 +450,7 @@ pub(super) mod fixtures {
     use crate::exec::context::Context;
     use crate::plan::Destinations;
 
-    /// Sums of unordered rows of 64 `f32` into a table of 169343 rows.
+    /// Sums, in place, of 1166243 unordered rows of 64 `f32` into a table of 169343 rows.
     pub(in super::super) fn sums(destinations: &Destinations) -> Workload<'_> {
         let slices = 169_343;
         Workload {
@@ -467,7 +485,7 @@ pub(super) mod fixtures {
         }
     }
 
-    /// Assignments of the same rows.
+    /// Assignments of the same rows as in [`sums`]: updates replace the existing values.
     pub(in super::super) fn moves(destinations: &Destinations) -> Workload<'_> {
         Workload {
             replaces: true,
@@ -476,7 +494,7 @@ pub(super) mod fixtures {
         }
     }
 
-    /// Distinct destinations, spread over the whole table.
+    /// 4096 distinct destinations, spread over the whole table.
     pub(in super::super) fn spread() -> Destinations {
         Destinations::Narrow((0..4096).map(|tuple| tuple * 7919 % 169_343).collect())
     }

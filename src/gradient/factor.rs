@@ -1,6 +1,6 @@
 //! The factor that gradients are multiplied by.
 //!
-//! This module knows in which type the gradients of an element type are computed. It knows no
+//! This module knows in which type the gradients of an element type are computed. It does not know
 //! tensors.
 
 use crate::element::DType;
@@ -19,8 +19,9 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    /// Rounds `scale`, the factor of gradients. Refuses elements that have no gradient. Refuses a
-    /// `scale` that is not finite before or after rounding.
+    /// Rounds `scale`, the factor of gradients, to the type that gradients are computed in. Returns
+    /// an error if the elements have no gradient, or if `scale` is not finite before or after
+    /// rounding.
     #[expect(clippy::cast_possible_truncation, reason = "rounded to f32")]
     pub(super) fn new(elements: Elements, scale: f64) -> Result<Self, ScatterError> {
         let Elements::Plain(dtype) = elements else {

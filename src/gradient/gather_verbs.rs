@@ -12,7 +12,7 @@ impl Gather<'_> {
     /// Returns the gradient for data, as a new row-major tensor.
     ///
     /// `grad_output` is the gradient of the gather's result, and `data` is the shape of data. The
-    /// result is that of [`backward_into`](Self::backward_into).
+    /// result has the same values as with [`backward_into`](Self::backward_into).
     ///
     /// # Errors
     ///
@@ -47,29 +47,30 @@ impl Gather<'_> {
     /// `grad_output` is the gradient of the gather's result. The previous contents of `grad_data`
     /// are not read.
     ///
-    /// Each element of `grad_data` is a sum that begins at zero. The sum adds the gradients of all
-    /// elements that were gathered from this element, in the row-major order of `indices`. The sum
-    /// is multiplied by `scale` at the end. 16-bit floats are summed in `f32` and rounded once.
+    /// Each element of `grad_data` becomes a sum multiplied by `scale`. The sum begins at zero and
+    /// adds the gradients of all elements that the gather read from this element of data, in the
+    /// row-major order of `indices`. 16-bit floats are summed and multiplied in `f32`, and rounded
+    /// once at the end.
     ///
     /// An index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was [moved to
     /// an end](crate::Bounds::Clamp) adds its gradient to the element at that end.
     ///
-    /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
-    /// and complex numbers of `f64`, and `f32` for all others. A scale of 1 has no cost. If the
-    /// rounded scale is zero, all of the gradient is +0, even where `grad_output` is infinite or
-    /// NaN.
+    /// `scale` is first rounded to the type in which gradients are computed. This type is `f64` for
+    /// elements of `f64` and complex numbers of `f64`, and `f32` for all other elements. A scale of
+    /// 1 has no cost. If the rounded scale is zero, all elements of `grad_data` become +0, even
+    /// where `grad_output` is infinite or NaN.
     ///
-    /// The rule is that of the gradients of torch `gather`, `index_select` and `embedding`.
+    /// The rule is the same as for the gradients of torch `gather`, `index_select` and `embedding`.
     ///
     /// # Errors
     ///
-    /// - [`ScatterError::NoGradient`] or [`ScatterError::GradientOfClones`] for elements that are
-    ///   neither floats nor complex.
-    /// - [`ScatterError::Scale`] if `scale` is not finite in the type of the computation.
+    /// - [`ScatterError::NoGradient`] for elements that are neither floats nor complex numbers, and
+    ///   [`ScatterError::GradientOfClones`] for elements in [`Cloned`](crate::Cloned).
+    /// - [`ScatterError::Scale`] if `scale` is not finite after it is rounded.
     /// - [`ScatterError::GradientShape`] if `grad_output` does not have the shape of the result.
     /// - Any [`ScatterError`] about shapes, indices or shared memory.
     ///
-    /// After an error, `grad_data` is unchanged, except after [`ScatterError::PoolFailed`].
+    /// After an error, `grad_data` is usually unchanged. [`ScatterError`] describes the exceptions.
     ///
     /// # Examples
     ///
@@ -106,13 +107,13 @@ impl Gather<'_> {
 impl GatherRun<'_> {
     /// Returns the gradient for data of a gather with this plan, as a new row-major tensor.
     ///
-    /// The result is that of [`Gather::backward`](crate::Gather::backward).
+    /// The result has the same values as with [`Gather::backward`](crate::Gather::backward).
     ///
     /// # Errors
     ///
     /// As [`backward_into`](Self::backward_into), and:
     ///
-    /// - [`ScatterError::PlanMismatch`] if the plan is not for contiguous data.
+    /// - [`ScatterError::PlanMismatch`] if the plan's layout of data is not contiguous.
     /// - [`ScatterError::OutOfMemory`] if there is no memory for the result.
     pub fn backward<V: Input>(&self, grad_output: V, scale: f64) -> Result<V::Owned, ScatterError> {
         V::allocate(self.plan.shape(), Start::Like(&grad_output), |sums, _| {
@@ -122,14 +123,15 @@ impl GatherRun<'_> {
 
     /// Writes the gradient for data into `grad_data`, which has the layout of the plan's data.
     ///
-    /// The result is that of [`Gather::backward_into`](crate::Gather::backward_into).
+    /// The result has the same values as with
+    /// [`Gather::backward_into`](crate::Gather::backward_into).
     ///
     /// # Errors
     ///
     /// As [`Gather::backward_into`](crate::Gather::backward_into), and:
     ///
     /// - [`ScatterError::PlanMismatch`] if `grad_data` has another layout.
-    /// - [`ScatterError::PoolFailed`] if a pool has not run all tasks.
+    /// - [`ScatterError::PoolFailed`] if the pool has not run every task exactly once.
     ///
     /// # Examples
     ///

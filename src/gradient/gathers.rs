@@ -1,9 +1,9 @@
 //! Gradients of gathers. The gradient for an element of data is the sum of the gradients of all
 //! output elements that the gather read from that element.
 //!
-//! A scatter into zeros computes the gradient for data: it adds the gradient of the gather's output
-//! to a tensor of zeros. This module knows operators, their plans, and the tensors of that scatter.
-//! It does not know how a scatter runs.
+//! A scatter computes the gradient for data: it adds the gradient of the gather's output to a
+//! tensor of zeros. This module knows operators, their plans, and the tensors of that scatter. It
+//! does not know how a scatter runs.
 
 use super::factor::Factor;
 use super::tensors::{shape_error, zero_strides};
@@ -22,8 +22,8 @@ struct Summing {
 }
 
 impl Summing {
-    /// Makes the operation that sums gradients of type `elements` and multiplies them by `scale`.
-    /// Refuses elements that have no gradient, and a `scale` that is not finite.
+    /// Makes the operation that sums gradients of type `elements` and multiplies the sums by
+    /// `scale`. Returns an error if the elements have no gradient, or if `scale` is not finite.
     fn new(
         elements: Elements,
         scale: f64,
@@ -38,8 +38,9 @@ impl Summing {
         })
     }
 
-    /// Passes the operands of a scatter to `call`. The output is `sums`, which begins as zeros. The
-    /// updates are `gradient`, or zeros if the factor is zero.
+    /// Makes the operands of the scatter that sums gradients, and passes them to `call`. The output
+    /// is `sums`, and all its elements begin as zero. The updates are `gradient`, or zeros if the
+    /// factor is zero.
     fn lend(
         &self,
         sums: &Target<'_>,
@@ -49,10 +50,10 @@ impl Summing {
     ) -> Result<(), ScatterError> {
         let [shape, listed] = [sums.shape(), gradient.shape()];
         let [strides, listed_strides] = [zero_strides(shape)?, zero_strides(listed)?];
-        // The sum of an element of data that no index has gathered is 0. Its gradient is this 0
-        // times the factor: -0 if the factor is negative. An operation that needs groups multiplies
-        // the sums group by group. It never multiplies the sum of an element without a group. For a
-        // negative factor, the sums of such an operation therefore begin as -0.
+        // If no index has gathered an element of data, the sum for this element is 0. The gradient
+        // is then 0 times the factor, which is -0 if the factor is negative. An operation that
+        // needs groups multiplies the sums of groups, and this element has no group. For a negative
+        // factor, all elements of `sums` therefore begin as -0 in such an operation.
         let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
         let start = if is_negative {
             Readable::negative_halves(shape, &strides)
@@ -83,7 +84,7 @@ impl Summing {
     }
 }
 
-/// Renames the tensors in an error of a scatter to those of a gradient.
+/// Replaces the names of a scatter's tensors in an error by the names of a gradient's tensors.
 fn rename_tensors(mut error: ScatterError) -> ScatterError {
     if let ScatterError::InputOverlap { tensor }
     | ScatterError::OverlapUndecided { tensor }
@@ -99,7 +100,7 @@ fn rename_tensors(mut error: ScatterError) -> ScatterError {
 }
 
 impl Gather<'_> {
-    /// Plans the indices and sums the gradients, for one call.
+    /// Sums the gradients of one call, for indices without a kept plan.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,

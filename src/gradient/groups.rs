@@ -18,7 +18,7 @@ use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
     /// Returns the address and the window offsets of each tensor that the pass over groups reads or
-    /// writes. A tensor is `None` if the pass does not access the tensor, for example a gradient
+    /// writes. `None` stands for a tensor that the pass does not access, for example a gradient
     /// that another pass writes.
     pub(super) fn locate(
         &self,
@@ -81,7 +81,7 @@ impl Backward<'_> {
         }
     }
 
-    /// Returns the address of a tensor and the offsets of its windows by destination number.
+    /// Returns the address of a tensor, and the offsets of its windows for all destination numbers.
     /// `base`: address of element `[0, 0, ...]` of the tensor.
     fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<TensorAt, ScatterError> {
         match self.forward.plan.numbered(&layout.all_strides()?)? {
@@ -90,8 +90,8 @@ impl Backward<'_> {
         }
     }
 
-    /// Returns the address of a tensor and the offsets of its windows by tuple. `base`: address of
-    /// element `[0, 0, ...]` of the tensor.
+    /// Returns the address of a tensor, and the offsets of its windows for all tuples. `base`:
+    /// address of element `[0, 0, ...]` of the tensor.
     fn listed(
         &self,
         base: *mut u8,

@@ -20,8 +20,9 @@ use crate::reduction::Reducing;
 use crate::run::{Operands, Overwritten, execute, operation};
 
 impl Overwritten {
-    /// Saves one window of `data` for each destination with tuples. Call before the forward pass
-    /// writes to `data`. `data` must have the layout of the plan's output.
+    /// Saves one window of `data` for each destination that has tuples. The caller must call this
+    /// function before the forward pass writes to `data`. `data` must have the layout of the plan's
+    /// output.
     pub(super) fn windows(
         plan: &IndexPlan,
         data: &Target<'_>,
@@ -50,7 +51,8 @@ impl Overwritten {
         })
     }
 
-    /// Saves all of `data`. Call before the forward pass writes to `data`.
+    /// Saves all of `data`. The caller must call this function before the forward pass writes to
+    /// `data`.
     pub(super) fn all(
         data: &Target<'_>,
         dtype: DType,

@@ -1,5 +1,5 @@
-//! The passes of a gradient. A pass is one traversal of the tensors: a transfer or a copy. A pass
-//! is prepared, with all its memory, before the first pass of the gradient runs.
+//! The passes of a gradient. A pass is one traversal of the tensors: a transfer or a copy. All
+//! passes are prepared, and their memory is allocated, before a pass writes to a gradient.
 //!
 //! This module knows transfers and copies. This module does not know which passes a gradient needs.
 
@@ -21,7 +21,7 @@ use crate::run::Prepared;
 pub(super) enum Pass<'a> {
     /// Moves or combines windows.
     Transfer(Prepared<'a>),
-    /// Copies all elements to the output, or multiplies the output in place.
+    /// Copies all elements of data to the output. Without data, multiplies the output in place.
     Copy(Access, Span),
 }
 
@@ -34,21 +34,21 @@ impl Pass<'_> {
                 prepared.run_by(|transfer| run_pass(transfer, call.workers(), execution.schedule))
             }
             // SAFETY: the function `copy_all` of this module has made this `Pass::Copy`. The caller
-            // of that function guaranteed the shapes, the element types and the validity of `data`
-            // and `target`.
+            // of `copy_all` guaranteed that `data` and `target` have one shape and the element type
+            // of the operation, share no byte, and stay valid until the pass has run.
             Self::Copy(access, whole) => unsafe { access.copy_all(&whole, call.workers()) },
         }
     }
 }
 
-/// Prepares a copy of `data` to `target` by `operation`. Without `data`, the pass multiplies
-/// `target` in place.
+/// Prepares the pass that copies `data` to `target`. Without `data`, the pass multiplies `target`
+/// in place. `operation` has the kernels and the factor of the pass.
 ///
 /// # Safety
 ///
 /// `data`, if there is one, has the shape of `target`. The elements of `data` and of `target` have
-/// the type of `operation`. `data` and `target` share no byte. The memory of `data` and of `target`
-/// stays valid until the pass has run.
+/// the type of `operation`. Without `data`, the elements of `target` are initialised. `data` and
+/// `target` share no byte. The memory of `data` and of `target` stays valid until the pass has run.
 pub(super) unsafe fn copy_all<'p>(
     operation: Operation,
     target: &Target<'_>,
@@ -60,8 +60,8 @@ pub(super) unsafe fn copy_all<'p>(
     );
     let strides = target.layout().all_strides()?;
     let data_strides = data.map(|data| data.layout().all_strides()).transpose()?;
-    // A shape with a size of 0 has no elements, but the product of its sizes other than 0 may
-    // overflow. The shape [0] replaces such a shape.
+    // A shape with a size of 0 has no elements, but the product of its other sizes may overflow.
+    // The pass then uses the shape [0] instead.
     let shape = match target.shape().contains(&0) {
         true => &[0][..],
         false => target.shape(),

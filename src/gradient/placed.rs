@@ -1,5 +1,5 @@
 //! The pass that computes gradients group by group, and the tensors of the pass. A group has all
-//! tuples of one destination. Each tensor has a separate layout.
+//! tuples of one destination. Each tensor has its own layout.
 //!
 //! This module knows where each tensor stores the window of a destination or of a tuple. This
 //! module does not know the workers, or how groups are divided among workers.
@@ -11,22 +11,24 @@ use crate::exec::{GroupPass, sources};
 use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
-/// Maximum number of groups in one kernel call. With this number, the overhead of the call is a
-/// small part of its cost.
+/// Maximum number of groups in one kernel call. With this number of groups, the overhead of a call
+/// is a small part of the cost of the call.
 const GROUPS: usize = 64;
 
 /// Location of one tensor: the address of element `[0, 0, ...]`, and the offsets of its windows.
 #[derive(Debug)]
 pub(super) struct TensorAt {
-    /// Address of element `[0, 0, ...]`. Only gradients are written.
+    /// Address of element `[0, 0, ...]`. Kernels write to the tensor only if it is a requested
+    /// gradient.
     base: *mut u8,
     place: WindowOffsets,
-    /// Offsets of the windows of the sorted tuples, if they are not multiples of one stride.
+    /// Offset of the window of each sorted tuple. `None`: the tensor has one window for each
+    /// destination, or the kernel computes the offsets as tuple position times a constant stride.
     offsets: Option<Vec<u64>>,
 }
 
-/// Locations of all tensors that the pass over groups (a group has all tuples of one destination)
-/// reads or writes. `None`: the pass does not access the tensor.
+/// Locations of all tensors that the pass over groups reads or writes. A group has all tuples of
+/// one destination. `None`: the pass does not access the tensor.
 #[derive(Debug)]
 pub(super) struct TensorsAt {
     pub(super) grad_output: TensorAt,
@@ -43,17 +45,17 @@ pub(super) struct Sharing {
     pub(super) shares: Shares,
     /// Bytes of an element.
     pub(super) size: usize,
-    /// Whether data has one window for each destination with tuples, in ascending order of
+    /// Whether data has windows only for destinations with tuples, in ascending order of
     /// destinations. Otherwise data has one window for each destination number.
     pub(super) data_in_order: bool,
 }
 
-/// Iteration over the groups of a plan that computes the gradients for data and updates. A group
-/// has all tuples of one destination.
+/// Pass over the groups of a plan. The pass computes the gradients for data and for updates. A
+/// group has all tuples of one destination.
 ///
-/// The pass borrows each tensor separately. If the pass owned the options, the compiler would read
-/// fields of absent tensors before it tests whether the tensors are present. These reads
-/// have no effect on results, but valgrind reports reads of uninitialised memory.
+/// Each tensor is a separate reference. If the pass owned `Option<TensorAt>` values, compiled code
+/// would read fields of an absent tensor before it tests whether the tensor is present. These reads
+/// have no effect on results, but valgrind reports them as reads of uninitialised memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GradientPass<'a> {
     sharing: Sharing,
@@ -71,8 +73,8 @@ pub(super) struct GradientPass<'a> {
 mod shared {
     use super::TensorAt;
 
-    // SAFETY: only kernels use the address, and no two tasks write the same element (a `Tile`
-    // covers what a task writes).
+    // SAFETY: only kernels dereference the address, and no two tasks write the same element (a
+    // `Tile` covers what a task writes).
     unsafe impl Sync for TensorAt {}
     // SAFETY: an address alone gives no access to memory.
     unsafe impl Send for TensorAt {}
@@ -105,8 +107,8 @@ impl TensorAt {
         })
     }
 
-    /// Returns the runs that begin at `position` of each window of a repetition. `size`: bytes of
-    /// an element.
+    /// Returns the base address and the stride of the runs that begin at `position` in the windows
+    /// of a repetition. `size`: bytes of an element.
     fn runs(&self, repetition: usize, position: usize, size: usize) -> Numbered {
         let first = self.place.of_repetition(repetition) + self.place.in_window(position);
         let (_, step) = self.place.run();
@@ -123,13 +125,15 @@ impl<'a> GradientPass<'a> {
     ///
     /// # Safety
     ///
-    /// - Every tensor has initialised elements of the kernel's type in all its windows. There is
-    ///   one window for each repetition and each number of the plan, or for each repetition and
-    ///   each tuple.
-    /// - Only this call uses the gradients that the pass writes. These gradients share no byte with
-    ///   another tensor, except that the gradient for data may be the gradient of the output.
+    /// - Every tensor has initialised elements of the kernel's type in all its windows. Updates and
+    ///   the gradient for updates have one window for each repetition and each tuple. The other
+    ///   tensors have one window for each repetition and each destination number of the plan.
+    /// - If `sharing.data_in_order` is set, data instead has one window for each repetition and
+    ///   each destination with tuples.
+    /// - Until the pass has run, nothing else uses the gradients that the pass writes. These
+    ///   gradients share no byte with another tensor, except that the gradient for data may be the
+    ///   gradient of the output.
     /// - `sorted` has the tuples of `plan`.
-    /// - If `sharing.data_in_order` is set, data has one window for each destination with tuples.
     #[expect(
         unsafe_code,
         reason = "its contract covers every later access to the tensors"
@@ -152,14 +156,15 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// Returns the address of a tensor that is written.
+    /// Returns the address of a gradient that the pass writes: the gradient for data, or else the
+    /// gradient for updates.
     pub(super) fn address(&self) -> *mut u8 {
         let written = self.grad_data.or(self.grad_updates);
         written.map_or(std::ptr::null_mut(), |written| written.base)
     }
 
-    /// Returns the length of a piece of a window. The positions of a piece are evenly strided in
-    /// every tensor. Pieces begin at multiples of this length.
+    /// Returns the number of elements in one piece of a window. Inside a piece, the elements of
+    /// each tensor are at a constant stride. Pieces begin at multiples of this number.
     fn piece_len(&self) -> usize {
         let others = [self.data, self.updates, self.grad_data, self.grad_updates];
         let runs = others
@@ -169,7 +174,8 @@ impl<'a> GradientPass<'a> {
         runs.fold(self.grad_output.place.run().0, usize::min).max(1)
     }
 
-    /// Returns the runs of `len` elements that begin at `position` of all windows of a repetition.
+    /// Returns the tensors of a kernel call for one repetition. In each window, the run of the call
+    /// begins at `position` and has `len` elements.
     fn tensors(&self, repetition: usize, position: usize, len: usize) -> GradientTensors<'_> {
         let numbered = |tensor: &TensorAt| tensor.runs(repetition, position, self.sharing.size);
         let listed = |tensor: &'a TensorAt| PerTuple {
@@ -186,8 +192,9 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// Returns a group: a destination and its tuples. `ordinal`: how many destinations with tuples
-    /// have a lower number.
+    /// Returns the group of the destination `number`. `tuples`: positions of its tuples among the
+    /// sorted tuples. `ordinal`: number of destinations with tuples that have a lower destination
+    /// number.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let offset = |tensor: Option<&TensorAt>, number| {
@@ -207,10 +214,10 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// Returns the ordinal of the destination of the sorted tuple at `position`, in the ascending
-    /// list of destinations with tuples. Data has its window for this destination at the ordinal.
-    /// Returns 0 if data has one window for each destination number, or if `position` is behind
-    /// the last tuple.
+    /// Returns the ordinal of the destination of the sorted tuple at `position`: the number of
+    /// destinations with tuples that have a lower destination number. Data has the window of this
+    /// destination at the ordinal. Returns 0 if data has one window for each destination number, or
+    /// if there are at most `position` tuples.
     fn first_ordinal(&self, position: usize) -> usize {
         let destinations = self.plan.destinations();
         if !self.sharing.data_in_order || position >= destinations.len() {
@@ -227,8 +234,9 @@ impl<'a> GradientPass<'a> {
     ///
     /// # Safety
     ///
-    /// In the repetition `repetition`, nothing else reads or writes the elements of `columns` in
-    /// the windows of the destinations of `groups` and in the windows of their tuples.
+    /// During the call, nothing else reads or writes the elements of `columns` (positions in a
+    /// window) in the repetition `repetition`. This holds for the windows of the destinations of
+    /// `groups` and for the windows of their tuples.
     #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
     unsafe fn run_kernel(
         &self,
@@ -242,9 +250,9 @@ impl<'a> GradientPass<'a> {
             let len = (piece - position % piece).min(columns.end - position);
             let tensors = self.tensors(repetition, position, len);
             // SAFETY: the caller of `new` guarantees that all windows of the tensors have
-            // initialised elements of the kernel's type. The plan checked the destinations and the
-            // tuples. The caller of `run_kernel` guarantees that nothing else uses the elements
-            // that the kernel writes.
+            // initialised elements of the kernel's type. The plan checked that the destinations
+            // are in bounds. The caller of `run_kernel` guarantees that nothing else uses the
+            // elements that the kernel writes.
             unsafe { (self.sharing.kernel)(&tensors, groups, &self.sharing.shares) };
             position += len;
         }

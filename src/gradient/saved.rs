@@ -1,7 +1,7 @@
 //! A forward pass that saves the plan and the data that its gradient needs.
 //!
-//! This module knows which data the pass overwrites, and the gradients of which reductions need
-//! this data. It does not know how the gradient is computed.
+//! This module knows which data the forward pass overwrites, and for which reductions the gradient
+//! needs this data. This module does not know how the gradient is computed.
 
 use super::factor::Factor;
 use crate::error::ScatterError;
@@ -15,10 +15,10 @@ use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_p
 /// overwritten.
 ///
 /// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return a
-/// `Saved`. A `Saved` holds data only after a call in place of `mul`, `min` or `max` in which the
-/// existing value takes part. It then holds the previous values of the windows of all destinations.
-/// If the output is not evenly strided along the indexed axes, it holds the previous values of all
-/// of data.
+/// `Saved`. A `Saved` usually holds only the plan. After an in-place forward pass that combines the
+/// existing value with updates by `mul`, `min` or `max`, a `Saved` also holds previous values of
+/// data: those of the windows of all destinations with tuples. If data is not evenly strided along
+/// the indexed axes, the `Saved` instead holds the previous values of all elements of data.
 ///
 /// A `Saved` borrows nothing. A gradient may also need tensors of the forward pass that are not in
 /// the `Saved`: the updates, and data. Callers pass these tensors as [`Forward`](crate::Forward).
@@ -55,7 +55,7 @@ impl Saved {
         &self.plan
     }
 
-    /// Returns the bytes of the data that was saved.
+    /// Returns the size in bytes of the saved values of data. 0 if no values were saved.
     pub fn bytes(&self) -> usize {
         let overwritten = self.overwritten.as_ref();
         overwritten.map_or(0, |overwritten| overwritten.tensor.as_bytes().len())
@@ -85,8 +85,8 @@ pub(crate) fn forward_once(
     let (shape, listed) = (output.shape(), indices.layout().shape());
     form.check_updates(shape, listed, operands.listed_shape())?;
     let plan = make_plan(output, *form, indices, planning, execution)?;
-    // Numbers that are offsets in this layout are useless for gradients with another layout, so
-    // the kept plan is for a contiguous output.
+    // Destination numbers that are offsets are valid only in the layout of this output. Gradients
+    // may have another layout, so the plan that is kept is for a contiguous output.
     let kept = if plan.scale().numbers_slices {
         None
     } else {

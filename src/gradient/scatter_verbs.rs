@@ -17,8 +17,9 @@ impl Scatter<'_> {
     /// Returns the gradients for data and for updates, as new row-major tensors.
     ///
     /// `grad_output` is the gradient of the output. The results are those of
-    /// [`backward_into`](Self::backward_into). If `forward` has no updates, the gradient for the
-    /// updates of a [`cache`](Self::cache) has [`update_len`](Self::update_len) rows.
+    /// [`backward_into`](Self::backward_into). For a [`cache`](Self::cache) without updates in
+    /// `forward`, the gradient for updates has the length [`update_len`](Self::update_len) along
+    /// the axis of the cache.
     ///
     /// # Errors
     ///
@@ -59,8 +60,8 @@ impl Scatter<'_> {
 
     /// Returns the gradient for updates alone, as a new row-major tensor.
     ///
-    /// For a sum with self, no other call is needed: the gradient for the data of such a sum is
-    /// `grad_output` times `scale`.
+    /// For `add` and `sub` with the existing value, no call for the other gradient is needed: the
+    /// gradient for data is `grad_output` times `scale`.
     ///
     /// # Errors
     ///
@@ -81,11 +82,12 @@ impl Scatter<'_> {
 
     /// Writes the requested gradients for data and for updates.
     ///
-    /// `grad_output` is the gradient of the output, and has the shape of data. The previous
-    /// contents of the gradients are not read.
+    /// `grad_output` is the gradient of the output, and has the shape of data. The call overwrites
+    /// the requested gradients. It does not add to their previous contents.
     ///
-    /// In this table, `g` is the gradient of one element of a destination, and `u` are the updates
-    /// of that element, in order. Every entry is multiplied by `scale`.
+    /// In this table, `g` is the value of `grad_output` at one element of a destination. `u` are
+    /// the updates of that element, and "updates" is their number. "ties" is the number of values
+    /// that are equal to the result. Every entry is multiplied by `scale`.
     ///
     /// | reduction | for data | for an update |
     /// |---|---|---|
@@ -96,30 +98,31 @@ impl Scatter<'_> {
     /// | mean | `g` / (updates + 1) | `g` / (updates + 1) |
     ///
     /// With [`include_self(false)`](Self::include_self), the existing value of data is not a factor
-    /// of a product, not one of the ties, and not counted in a mean. The gradient for data is then
+    /// of a product, not counted in ties, and not counted in a mean. The gradient for data is then
     /// 0 where there are updates.
     ///
-    /// - The gradient for a factor of a product multiplies all other factors and divides by no
-    ///   factor. Zeros among the factors therefore need no special case. Each multiplication is
-    ///   rounded.
-    /// - Ties are all values that are equal to the result. Zeros of either sign are equal, and so
-    ///   are any two NaN.
+    /// - The gradient for one factor of a product is computed as a product with all other factors,
+    ///   without a division. Zeros among the factors therefore need no special case. Each
+    ///   multiplication is rounded.
+    /// - In the search for ties, +0 and -0 count as equal, and so do any two NaN.
     /// - The gradient for an update that was [skipped](crate::Bounds::Skip) is 0. The gradient for
-    ///   an update that was [moved to an end](crate::Bounds::Clamp) is computed at the update's new
-    ///   destination.
-    /// - 16-bit floats are computed in `f32` and rounded once, whatever
+    ///   an update that was [moved to an end](crate::Bounds::Clamp) of an axis is computed at the
+    ///   update's new destination.
+    /// - Gradients of 16-bit floats are computed in `f32` and rounded once, whatever
     ///   [`accumulate`](Self::accumulate) says.
     /// - In the gradient of a product of complex numbers, `g` is multiplied by the complex
     ///   conjugates of the other factors, as in torch.
     ///
     /// `scale` is first rounded to the type of the computation. The type of the computation is
     /// `f64` for elements of `f64` and complex numbers of `f64`, and `f32` for all other elements.
-    /// Gradients are multiplied by `scale` at the end. A scale of 1 has no cost. If the rounded
-    /// scale is zero, all gradients are +0, even where `grad_output` is infinite or NaN.
+    /// The multiplication by `scale` is the last step before a gradient is rounded to its element
+    /// type. A scale of 1 adds no pass over the tensors. If the rounded scale is zero, all
+    /// gradients are +0, even where `grad_output` is infinite or NaN.
     ///
     /// The gradient for data may be an [`AnyViewMut`](crate::AnyViewMut) at the address of
-    /// `grad_output`, with the same shape and strides. The gradient for the data of a sum is
-    /// `grad_output` itself, so a sum with a scale of 1 then writes nothing for data.
+    /// `grad_output`, with the same shape and strides. For `add` and `sub` with the existing value
+    /// and a scale of 1, `grad_output` already is the gradient for data, so the call then writes
+    /// nothing for data.
     ///
     /// The rules are those of torch `scatter_reduce` and of JAX, except where torch or JAX computes
     /// a wrong gradient.
@@ -127,9 +130,9 @@ impl Scatter<'_> {
     /// # Errors
     ///
     /// - [`ScatterError::NoGradient`] or [`ScatterError::GradientOfClones`] for elements that are
-    ///   neither floats nor complex.
+    ///   neither floats nor complex numbers.
     /// - [`ScatterError::UnsupportedReduction`] for minima and maxima of complex numbers.
-    /// - [`ScatterError::MissingInput`] if `forward` has no tensor that the gradient depends on.
+    /// - [`ScatterError::MissingInput`] if the gradient depends on a tensor that `forward` lacks.
     /// - [`ScatterError::Scale`] if `scale` is not finite in the type of the computation.
     /// - [`ScatterError::GradientShape`] if a tensor has a wrong shape.
     /// - Any [`ScatterError`] about shapes, options, indices or shared memory.
@@ -217,9 +220,9 @@ impl Scatter<'_> {
     /// Runs a forward pass as [`in_place`](Self::in_place) does. Returns a [`Saved`] for the
     /// gradient.
     ///
-    /// If the existing value takes part in a `mul`, `min` or `max`, the previous values of data at
-    /// the destinations are saved. If data is not evenly strided along the indexed axes, all of
-    /// data is saved.
+    /// If `mul`, `min` or `max` combines the existing value with updates, the [`Saved`] holds the
+    /// previous values of data at the destinations. For such a reduction, all of data is saved if
+    /// data is not evenly strided along the indexed axes.
     ///
     /// # Errors
     ///
@@ -251,7 +254,9 @@ impl Scatter<'_> {
         })
     }
 
-    /// Returns the lowered form of the scatter, and the shape of the gradient for updates.
+    /// Returns the form of the scatter, and the shape of the gradient for updates. The form states
+    /// which axes of data are repetitions, which axes the tuples address, and which axes are the
+    /// window.
     fn form_for<V: Input>(
         &self,
         grad_output: &V,
@@ -311,9 +316,9 @@ impl ScatterRun<'_> {
     ///
     /// The results are those of [`Scatter::backward_into`](crate::Scatter::backward_into).
     ///
-    /// `grad_output` and the gradients may have other strides than the output of the plan. If that
-    /// output is not evenly strided along the indexed axes, `grad_output` and the gradients must
-    /// have the strides of that output.
+    /// The tensors of the call may have other strides than the output of the plan. If that output
+    /// is not evenly strided along the indexed axes, `grad_output`, the data in `forward` and the
+    /// gradient for data must have the strides of that output.
     ///
     /// # Errors
     ///

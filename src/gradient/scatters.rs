@@ -1,8 +1,8 @@
 //! Gradients of scatters: the gradient for data, and the gradient for updates.
 //!
 //! A pass is one traversal of the tensors of a gradient. This module chooses the passes of a
-//! gradient, prepares all passes, and then runs them. If all updates of a destination get the same
-//! gradient, three kinds of passes suffice. A copy of the gradient of the output gives the gradient
+//! gradient, prepares all passes, and then runs them. For scatters with `none`, `add` and `sub`,
+//! three kinds of passes usually suffice. A copy of the gradient of the output gives the gradient
 //! for data. A scatter of zeros clears this gradient at destinations where updates replaced data. A
 //! gather from the gradient of the output gives the gradient for updates. In all other cases, a
 //! pass over groups (a destination with its tuples) computes the gradients.
@@ -71,7 +71,7 @@ impl Scatter<'_> {
 }
 
 impl ScatterRun<'_> {
-    /// Computes the gradients by a kept plan.
+    /// Computes the gradients with a kept plan.
     pub(super) fn compute_gradients(
         &self,
         tensors: &Tensors<'_>,
@@ -102,9 +102,9 @@ impl ScatterRun<'_> {
     }
 }
 
-/// One call, whose tensors have been checked.
+/// One call that computes gradients. The tensors of the call have been checked.
 pub(super) struct Backward<'a> {
-    /// Forward pass: its plan, its options, and the data that it has overwritten.
+    /// Forward pass: its plan, its options, and the saved values of data that it has overwritten.
     pub(super) forward: ScatterRun<'a>,
     /// Whether the plan is kept for further calls.
     pub(super) is_kept: bool,
@@ -114,8 +114,8 @@ pub(super) struct Backward<'a> {
     pub(super) in_place: bool,
 }
 
-/// Gradients that the pass over groups computes: whether the gradient for data, and whether the
-/// gradient for updates.
+/// Gradients that the pass over groups computes. Each field states whether the pass computes the
+/// gradient for this tensor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByGroups {
     pub(super) data: bool,
@@ -125,7 +125,8 @@ pub(super) struct ByGroups {
 impl Backward<'_> {
     /// Computes the gradients.
     fn run(&self) -> Result<(), ScatterError> {
-        // If the output has no elements, all updates are skipped, and their gradients are zeros.
+        // If the output has no elements, each tuple was skipped, or updates have no elements. The
+        // gradient for updates is then 0.
         if self.factor.is_zero || self.forward.plan.shape().contains(&0) {
             return self.clear();
         }
@@ -135,8 +136,9 @@ impl Backward<'_> {
         if !is_read_later {
             return self.run_passes(by_groups, grad_output);
         }
-        // The gradient of the output is multiplied in place before the pass over groups runs. The
-        // pass over groups reads a copy of the gradient of the output.
+        // A pass multiplies the gradient of the output in place before the pass over groups runs.
+        // The pass over groups needs the values from before the multiplication. Therefore it reads
+        // a copy of the gradient of the output, which is made here.
         let (dtype, shape) = (self.factor.dtype, grad_output.shape());
         let contiguous = Layout::contiguous(shape);
         let layout = match self.forward.plan.scale().numbers_slices {
@@ -148,14 +150,15 @@ impl Backward<'_> {
         let bytes = ((high - low + 1).unsigned_abs()).saturating_mul(dtype.size());
         let mut words: Vec<u128> = zeroed(bytes.div_ceil(size_of::<u128>()))?;
         let mut copy = AnyViewMut::from_bytes(cast_slice_mut(&mut words), dtype, layout)?;
-        // SAFETY: the copy is new memory with the shape and the type of the gradient.
+        // SAFETY: the copy is new memory with the shape and the type of the gradient of the output.
         let pass = unsafe { copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output)) };
         pass?.run(&self.forward.execution)?;
         let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
         self.run_passes(by_groups, &copy.source())
     }
 
-    /// Writes zeros to all gradients, whatever the gradient of the output holds.
+    /// Writes zeros to all requested gradients. The gradient of the output is not read, so its
+    /// infinities and NaN have no effect.
     fn clear(&self) -> Result<(), ScatterError> {
         let written = [self.tensors.grad_data, self.tensors.grad_updates];
         let passes = written.map(|target| target.map(|target| self.zeros(target)).transpose());
@@ -184,19 +187,21 @@ impl Backward<'_> {
         self.forward.meaning.reducing.reduction
     }
 
-    /// Checks whether the result at a destination does not depend on data.
+    /// Checks whether updates replace data: at a destination with tuples, the result of the forward
+    /// pass is then independent of data.
     pub(super) fn is_replaced(&self) -> bool {
         self.reduction() == Reduction::None || !self.forward.meaning.reducing.include_self
     }
 
-    /// Checks whether only the last of several updates of a destination has a gradient.
+    /// Checks whether only the last update of a destination has a gradient. The gradients of the
+    /// earlier updates of this destination are then 0.
     pub(super) fn last_only(&self) -> bool {
         let exact = self.forward.meaning.none_gradient == NoneGradient::LastWrite;
         self.reduction() == Reduction::None && exact
     }
 
-    /// Chooses the gradients that the pass over groups computes. All other gradients are computed
-    /// by copies, a scatter of zeros and a gather.
+    /// Chooses the gradients that the pass over groups computes. All other requested gradients are
+    /// computed by copies, a scatter of zeros and a gather.
     fn by_groups(&self) -> Result<ByGroups, ScatterError> {
         let tensors = self.tensors;
         let whole_shares = [Reduction::None, Reduction::Add, Reduction::Sub];
@@ -241,7 +246,8 @@ impl Backward<'_> {
         let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
         match tensors.grad_updates {
             Some(target) if !by_groups.updates => passes.push(self.gather(grad_output, target)?),
-            // Skipped tuples belong to no group, so that the pass over groups omits them.
+            // Skipped tuples belong to no group, so the pass over groups does not write their
+            // gradients. This pass writes zeros for them.
             Some(target) if self.forward.plan.skipped() > 0 => passes.push(self.zeros(target)?),
             _ => {}
         }
@@ -256,7 +262,7 @@ impl Backward<'_> {
             } else if data.is_some() && !clears {
                 let operation = self.operation(self.factor.value)?;
                 // SAFETY: `Tensors::check` and `check_shapes` have checked the types, the shapes,
-                // and that the tensors share no byte.
+                // and that the gradient for data and the gradient of the output share no byte.
                 passes.push(unsafe { copy_all(operation, target, data) }?);
             }
             if clears {
@@ -269,7 +275,7 @@ impl Backward<'_> {
     }
 
     /// Prepares the pass over groups, which computes gradients destination by destination. A group
-    /// has all tuples of one destination. `sorted` has the tuples, sorted by destination.
+    /// has all tuples of one destination. `sorted` has all tuples, sorted by destination.
     fn group_pass<'p>(
         &'p self,
         sorted: &'p Sorted,
@@ -277,8 +283,8 @@ impl Backward<'_> {
     ) -> Result<GradientPass<'p>, ScatterError> {
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
         // of the plan, and that no tensor that is written shares memory with another tensor, except
-        // that the gradient for data may be the gradient of the output. Saved windows belong to
-        // this plan.
+        // that the gradient for data may be the gradient of the output. Saved windows are those of
+        // the destinations of this plan.
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
     }
 
@@ -289,12 +295,13 @@ impl Backward<'_> {
             return Err(self.forward.plan.mismatch(operands.numbered()));
         };
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
-        // of the plan, and that nothing shares memory with the output.
+        // of the plan, and that no other tensor of `operands` shares memory with the output.
         let prepared = unsafe { prepare(self.forward.plan, &numbered, operands, self.is_kept) };
         Ok(Pass::Transfer(prepared?))
     }
 
-    /// Prepares the pass that copies the gradient of each destination to its updates.
+    /// Prepares the pass that writes the gradient for updates: each update gets the gradient of its
+    /// destination times [`factor_of_updates`](Self::factor_of_updates).
     fn gather(
         &self,
         grad_output: &Source<'_>,
@@ -310,8 +317,9 @@ impl Backward<'_> {
         })
     }
 
-    /// Prepares the pass that writes zeros where updates have replaced data. `data`: the gradient
-    /// of the output, which the pass copies first; `None` in place.
+    /// Prepares the pass that writes zeros to `target`, the gradient for data, where updates have
+    /// replaced data. `data` is the gradient of the output. The pass first copies `data` to
+    /// `target`. `None`: `target` is the gradient of the output, so nothing is copied.
     fn copy_and_clear(
         &self,
         data: Option<&Source<'_>>,
@@ -335,7 +343,8 @@ impl Backward<'_> {
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         let operation = Operation::scale_in_place(dtype, self.factor.value, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
-        // SAFETY: there is no data. `Tensors::check` has checked the type of `target`.
+        // SAFETY: there is no data. `Tensors::check` has checked the type of `target`. `target` is
+        // the gradient of the output, so its elements are initialised.
         unsafe { copy_all(operation, target, None) }
     }
 

@@ -13,7 +13,7 @@ use crate::operand::{Dims, Indices, Source, Target};
 use crate::reduction::{Reducing, Reduction};
 use crate::run::{check_dtype, is_memory_of, refuse_overlap};
 
-/// Tensors of a scatter's gradient. `None`: the tensor is missing or not wanted.
+/// Tensors of a scatter's gradient. `None`: the caller has not passed the tensor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tensors<'a> {
     pub(crate) grad_output: &'a Source<'a>,
@@ -24,10 +24,10 @@ pub(crate) struct Tensors<'a> {
 }
 
 impl Tensors<'_> {
-    /// Refuses elements without a gradient, tensors of different types, and outputs that share
-    /// memory with another tensor. Returns the factor that multiplies the gradients (`scale`,
-    /// checked for the element type), and whether the gradient for data overwrites the gradient of
-    /// the output.
+    /// Refuses elements without a gradient, tensors of different types, and requested gradients
+    /// that share memory with another tensor. The gradient for data may be the memory of the
+    /// gradient of the output, with the same layout. Returns the factor of the gradients (`scale`,
+    /// rounded and checked), and whether the gradient for data is in this memory.
     pub(super) fn check(
         &self,
         indices: Option<&Indices<'_>>,
@@ -95,8 +95,8 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    /// Refuses a gradient if a tensor that the gradient depends on is missing. `has_saved`: whether
-    /// the forward pass has saved data.
+    /// Refuses a gradient that depends on a missing tensor. `has_saved`: whether the forward pass
+    /// has saved data. With saved data, `data` may be missing.
     pub(super) fn check_inputs(
         &self,
         reducing: Reducing,
@@ -125,12 +125,12 @@ pub(super) fn gradient_kernel(
     Kernels::gradient(dtype, reduction, set).ok_or(unsupported)
 }
 
-/// Returns strides of 0 for a shape.
+/// Returns a stride of 0 for each axis of a shape.
 pub(super) fn zero_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
     Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
-/// Returns the error for a gradient of a wrong shape.
+/// Returns the error for a tensor of a gradient that has a wrong shape.
 #[cold]
 pub(super) fn shape_error(
     tensor: &'static str,

@@ -8,8 +8,9 @@ use crate::operand::{Input, Output, Start};
 
 /// Tensors of the forward pass that a gradient may depend on.
 ///
-/// The gradients of `mul`, `min` and `max` need `updates`. They also need `data` if the existing
-/// value takes part. Other gradients need no tensor, so that [`Forward::none`] is enough.
+/// The gradients of `mul`, `min` and `max` need `updates`. If the existing value takes part, these
+/// gradients also need `data`, unless a [`Saved`](crate::Saved) holds the values of data. Gradients
+/// of other reductions need no tensor of the forward pass, so [`Forward::none`] is enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward<V> {
     /// Data before the scatter.
@@ -44,7 +45,7 @@ impl<V> Forward<V> {
     }
 }
 
-/// Outputs for the gradients of a scatter. `None`: the gradient is not wanted.
+/// Outputs for the gradients of a scatter. `None`: the gradient is not requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradients<O> {
     /// Output for the gradient for data, with the shape of data.
@@ -79,7 +80,7 @@ impl<O> Gradients<O> {
     }
 }
 
-/// Passes the tensors that a gradient reads to `call`.
+/// Calls `call` with the tensors that a gradient reads.
 fn read<V: Input, R>(
     grad_output: &V,
     forward: &Forward<V>,
@@ -96,7 +97,7 @@ fn read<V: Input, R>(
     })
 }
 
-/// Passes all tensors of a gradient to `call`.
+/// Calls `call` with all tensors of a gradient.
 pub(super) fn lend<O: Output>(
     grad_output: &O::Input,
     forward: &Forward<O::Input>,
@@ -114,7 +115,7 @@ pub(super) fn lend<O: Output>(
     })
 }
 
-/// Allocates the gradient for updates with the given shape, and has `call` write it.
+/// Allocates the gradient for updates with the given shape. `call` writes this gradient.
 pub(super) fn allocate_updates<V: Input>(
     grad_output: &V,
     forward: &Forward<V>,
@@ -131,8 +132,8 @@ pub(super) fn allocate_updates<V: Input>(
     })
 }
 
-/// Allocates the gradients for data and for updates with the given shapes, and has `call` write
-/// them.
+/// Allocates the gradients for data and for updates with the given shapes. `call` writes these
+/// gradients.
 pub(super) fn allocate<V: Input>(
     grad_output: &V,
     forward: &Forward<V>,
@@ -150,7 +151,7 @@ pub(super) fn allocate<V: Input>(
         of_updates = Some(made?);
         Ok(())
     })?;
-    // `call` has set `of_updates`, or an error was returned above.
+    // The closure has set `of_updates`, or an error was returned above.
     let of_updates = of_updates.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
     Ok((of_data, of_updates))
 }

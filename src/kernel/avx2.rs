@@ -1,10 +1,14 @@
 //! Vectors for x86-64 with AVX2 and F16C, where compilers generate slower code.
 //!
 //! The module knows machine instructions. Its types give the same bits as the portable loops. A
-//! type exists only where the portable loop measured slower by a third or more. Code that uses the
-//! types must run only on machines with AVX2 and F16C. The kernel table guarantees this: the table
-//! names the types only for the instruction set [`Avx2`](super::InstructionSet::Avx2). The filter
-//! guarantees this for [`Eight`]. Every safety comment of the submodules depends on this guarantee.
+//! type exists only where the portable loop was measured to be slower than the type by a third or
+//! more.
+//!
+//! Code that uses the types must run only on machines with AVX2 and F16C. The kernel table
+//! guarantees this for all types except [`Eight`]: it names them only for
+//! [`Avx2`](super::InstructionSet::Avx2) and for AVX-512, which includes AVX2. The function
+//! [`filter`](super::filter::filter) guarantees this for [`Eight`]. The safety comments that name
+//! the module `avx2` depend on this guarantee.
 
 mod complex;
 mod filter;

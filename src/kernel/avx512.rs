@@ -1,8 +1,9 @@
 //! Vectors for x86-64 with AVX-512 F, BW, DQ and VL.
 //!
-//! The module knows machine instructions. Code that uses its types must run only on machines with
-//! [`InstructionSet::Avx512`](super::InstructionSet::Avx512). [`filter`](super::filter::filter)
-//! guarantees this. Every safety comment of the module depends on it.
+//! The module knows machine instructions. Code that uses its type [`Sixteen`] must run only on
+//! machines with [`InstructionSet::Avx512`](super::InstructionSet::Avx512). The function
+//! [`filter`](super::filter::filter) guarantees this. Every safety comment of the module depends on
+//! this guarantee.
 
 #![allow(unsafe_code, reason = "calls intrinsics of machine instructions")]
 #![expect(
@@ -15,10 +16,11 @@ use std::arch::x86_64 as x86;
 
 use super::lanes::Vectors;
 
-/// Sixteen lanes of 32 bits.
+/// Vectors of sixteen lanes of 32 bits.
 ///
-/// Lanes are compressed to a register, and the register is stored whole. A compression to memory is
-/// one instruction, but takes more than a hundred cycles on Zen 4.
+/// The functions first move the kept lanes to the first lanes of a register, and then store the
+/// whole register. One instruction could store the kept lanes directly to memory, but that
+/// instruction costs more than a hundred cycles on Zen 4.
 pub(super) struct Sixteen;
 
 const LANES: usize = Sixteen::LANES;

@@ -1,4 +1,4 @@
-//! Copies of runs of elements that are plain bytes.
+//! Copies runs of elements that are plain bytes.
 //!
 //! The module knows the width of an element in bytes. The module does not know the type or the
 //! alignment of an element: a pair of `f32` is as wide as a `u64` but has a smaller alignment.
@@ -9,10 +9,10 @@ use super::prefetch::{Distance, prefetch_source};
 use super::runs::each_pair;
 use super::{Job, Steps};
 
-/// Bytes of the longest run that is copied without a call of `memcpy`.
+/// Bytes of the longest contiguous run that is copied without a call of `memcpy`.
 const INLINE_BYTES: usize = 64;
 
-/// The `RunsFn` that replaces elements of `W` bytes.
+/// The `RunsFn` that replaces each `dst` element by the `src` element. Elements have `W` bytes.
 ///
 /// # Safety
 ///
@@ -28,16 +28,16 @@ pub(super) unsafe fn copy<const W: usize>(
     // SAFETY: the caller guarantees the contract of this function.
     unsafe {
         match jobs {
-            // A single job, for example the copy of all data in a small call. There is no later job
-            // to prefetch.
+            // A list of one job, for example for the copy of all data in a small call, has no later
+            // job to prefetch.
             [job] => copy_job(dst, src, *job, steps),
             _ => copy_jobs(dst, src, jobs, steps),
         }
     }
 }
 
-/// Copies a list of jobs with prefetching. This is a separate function so that a single job does
-/// not pay for the prefetching.
+/// Copies a list of jobs. If the runs are contiguous, the function prefetches the sources of later
+/// jobs. This is a separate function so that a single job does not pay for the prefetching.
 ///
 /// # Safety
 ///
@@ -66,11 +66,12 @@ unsafe fn copy_jobs<const W: usize>(
 /// As for [`copy`].
 #[inline(always)]
 unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: Job, steps: Steps) {
-    // Wrapping, because the position of an empty job may be outside the allocation.
+    // The additions are wrapping, because the position of an empty job may be outside the
+    // allocation.
     let dst = dst.wrapping_offset(job.dst);
     let src = src.wrapping_offset(job.src);
-    // SAFETY: the caller guarantees `job.len` elements with these strides on both sides, and that
-    // the sides do not overlap.
+    // SAFETY: the caller guarantees `job.len` elements with the strides `steps` in `dst` and in
+    // `src`, and that no `dst` element is also a `src` element.
     unsafe {
         match steps {
             Steps::UNIT => copy_bytes(dst.cast(), src.cast(), job.len * W),
@@ -84,12 +85,13 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
 ///
 /// # Safety
 ///
-/// `len` bytes can be written from `dst` on and read from `src` on. The sides do not overlap.
+/// `len` bytes can be written from `dst` on, and `len` bytes can be read from `src` on. The two
+/// ranges of bytes do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
-    // The test for long runs is first. When this test was last in the chain of comparisons, lists
-    // of 16 rows of 256 bytes took 1.08 times as long (on a Xeon, Skylake). SAFETY: each arm copies
-    // only bytes in `0..len`.
+    // The test for runs longer than `INLINE_BYTES` is the first comparison. When this test was the
+    // last comparison, lists of 16 rows of 256 bytes took 1.08 times as long (on a Xeon, Skylake).
+    // SAFETY: each arm copies only bytes in `0..len`.
     unsafe {
         match len {
             _ if len > INLINE_BYTES => std::ptr::copy_nonoverlapping(src, dst, len),
@@ -104,7 +106,8 @@ pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes as the first `N` bytes and the last `N` bytes. The two pieces may overlap.
+/// Copies `len` bytes in two pieces: the first `N` bytes and the last `N` bytes. The two pieces may
+/// overlap each other.
 ///
 /// # Safety
 ///
@@ -121,7 +124,7 @@ unsafe fn move_ends<const N: usize>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Writes the element `src` to `len` contiguous elements.
+/// Writes the element `src` to the `len` contiguous elements from `dst` on.
 ///
 /// # Safety
 ///

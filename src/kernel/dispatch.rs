@@ -1,28 +1,28 @@
-//! Compiles one loop for every instruction set.
+//! Compiles a loop for several instruction sets.
 //!
 //! The module knows instruction sets. The module does not know what a loop does. The compiler uses
 //! an instruction set for a loop that is inlined into a function that enables the set. A function
-//! that remains a call is compiled without the set. So every loop, and every function that it
-//! calls, is `#[inline(always)]`.
+//! that is called and not inlined is compiled without the set. So every loop, and every function
+//! that a loop calls, is `#[inline(always)]`.
 
 #![allow(unsafe_code, reason = "calls functions that enable an instruction set")]
 
 use super::InstructionSet;
 
-/// A loop of the kernel table, as a type.
+/// A loop of the kernel table. Each implementing type is one loop.
 pub(super) trait Kernel {
     /// Type of an entry of the list that the loop processes.
     type Entry;
     /// Type of the parameters that are common to all entries.
     type Form<'a>;
 
-    /// Processes the entries of `list` in order. `AVX2`: whether this instance is compiled for AVX2
-    /// and F16C. Implementations are `#[inline(always)]`.
+    /// Processes the entries of `list` in order. `AVX2`: whether the function is inlined into a
+    /// function that enables AVX2 and F16C. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     ///
-    /// The contract of the [`KernelFn`] that calls this loop: `RunsFn`, `RowsFn`, `ElementsFn` or
-    /// `GroupFn`. If `AVX2`, the machine has AVX2 and F16C.
+    /// The caller guarantees the contract of the loop's function type: `RunsFn`, `RowsFn`,
+    /// `ElementsFn` or `GroupFn`. If `AVX2` is true, the machine has AVX2 and F16C.
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
         src: *const u8,
@@ -36,8 +36,8 @@ pub(super) trait Kernel {
 pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
-/// Returns the instance of `K` for `isa`. A machine that calls the instance must have `isa`. Loops
-/// have no instance for AVX-512.
+/// Returns the instance of the loop `K` for `isa`. Only machines with `isa` may call the instance.
+/// Loops have no instance for AVX-512: for AVX-512, the function returns the instance for AVX2.
 pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -46,8 +46,8 @@ pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     }
 }
 
-/// Runs the portable instance of `K`. This is a separate function because `K::run` would be
-/// compiled again in every module that names it.
+/// Runs the portable instance of the loop `K`. [`compiled`] returns this function instead of
+/// `K::run`, because `K::run` would be compiled again in every module that names it.
 ///
 /// # Safety
 ///
@@ -62,7 +62,7 @@ unsafe fn run_portable<K: Kernel>(
     unsafe { K::run::<false>(dst, src, list, form) }
 }
 
-/// Runs the instance of `K` for AVX2 and F16C.
+/// Runs the instance of the loop `K` for AVX2 and F16C.
 ///
 /// # Safety
 ///
@@ -75,10 +75,10 @@ unsafe fn run_avx2<K: Kernel>(dst: *mut u8, src: *const u8, list: &[K::Entry], f
 }
 
 impl InstructionSet {
-    /// Calls `work`, compiled for `self`, or for the best instruction set of this machine if the
-    /// machine does not have `self`. For AVX-512, `work` is compiled for AVX2. This function is for
-    /// loops outside the kernel table. `work` and every function that `work` calls must be
-    /// `#[inline(always)]`:
+    /// Calls `work`, compiled for the instruction set `self`. If the machine does not have `self`,
+    /// `work` is compiled for the best set of the machine instead. For AVX-512, `work` is compiled
+    /// for AVX2. This function is for loops outside the kernel table. `work` and every function
+    /// that `work` calls must be `#[inline(always)]`:
     ///
     /// ```ignore
     /// set.run(#[inline(always)] || sum(numbers))
@@ -86,14 +86,14 @@ impl InstructionSet {
     #[inline(always)]
     pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
         match self.min(Self::best()) {
-            // SAFETY: the set is at most `best`, so the machine has it.
+            // SAFETY: the selected set is at most `best`, so the machine has it.
             Self::Avx2 | Self::Avx512 => unsafe { with_avx2(work) },
             Self::Portable => work(),
         }
     }
 }
 
-/// Calls `work`, compiled for AVX2 and F16C. `work` and every function that it calls must be
+/// Calls `work`, compiled for AVX2 and F16C. `work` and every function that `work` calls must be
 /// `#[inline(always)]`.
 ///
 /// # Safety
@@ -105,7 +105,7 @@ pub(super) unsafe fn with_avx2<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Calls `work`, compiled for AVX-512 F, BW, DQ and VL, and POPCNT. `work` and every function that
-/// it calls must be `#[inline(always)]`.
+/// `work` calls must be `#[inline(always)]`.
 ///
 /// # Safety
 ///

@@ -1,8 +1,9 @@
 //! Loops over single elements. Each element has its own offset.
 //!
-//! The module knows offsets and pointers. It does not know element types or reductions. Offsets
-//! are `u32` or `u64`, as plans store them. An offset times the scale is a position in an
-//! allocation, so it fits in `isize`.
+//! The module knows offsets and pointers. It does not know element types or reductions. Offsets are
+//! `u32` or `u64`, as plans store them. The offsets of [`gather_checked`] can be out of bounds. In
+//! all other functions, an offset times the scale is a position in an allocation, so the product
+//! fits in `isize`.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 
@@ -16,22 +17,24 @@ use super::reduce::Reducer;
 use super::{GatherBounds, Spread};
 use crate::foreign;
 
-/// Prefetch distance for the second-level cache, in elements. Reductions prefetch each `dst`
-/// element twice: first into the second-level cache, at this distance, and then into the
-/// first-level cache, at [`NEAR_DISTANCE`]. Copies prefetch each `dst` element only into the
-/// second-level cache.
+/// Prefetch distance for the second-level cache, in elements. Reductions prefetch a `dst` element
+/// twice: first into the second-level cache, at this distance, and then into the first-level cache,
+/// at [`NEAR_DISTANCE`]. Copies prefetch `dst` elements, and checked gathers prefetch `src`
+/// elements, only into the second-level cache.
 ///
-/// Without prefetching, the processor reads ahead only as far as its reorder buffer allows.
-/// Measured on one core of Zen 4: adding 4 M updates to random elements of 64 MiB takes 25 ms with
-/// these two prefetches. The sums take 33 ms with one prefetch into the first-level cache at a
-/// distance of 16 elements, and 36 ms without prefetching. Copying the updates takes 26 ms, and 32
-/// to 40 ms without prefetching. The prefetch of an element that is already in the first-level
-/// cache costs 0.2 ns. [`Spread::is_near`] avoids this cost.
+/// Without prefetching, the processor reads ahead only as far as its reorder buffer allows. On one
+/// core of Zen 4, adding 4 M updates to random elements of 64 MiB takes 25 ms with the two
+/// prefetches of a reduction. The same sums take 33 ms with only one prefetch, into the first-level
+/// cache at a distance of 16 elements. The sums take 36 ms without prefetching. Copying the updates
+/// to these elements takes 26 ms with prefetching, and 32 to 40 ms without.
+///
+/// The prefetch of an element that is already in the first-level cache costs 0.2 ns. If
+/// [`Spread::is_near`] is true, nothing is prefetched.
 const FAR_DISTANCE: usize = 64;
 /// Prefetch distance for the first-level cache, in elements.
 const NEAR_DISTANCE: usize = 12;
 
-/// Prefetches the element at `offset`.
+/// Prefetches the element `dst + offset * scale` into the cache `level`.
 #[inline(always)]
 fn prefetch_element<O: AsPrimitive<isize>, T>(
     dst: *const T,
@@ -43,8 +46,8 @@ fn prefetch_element<O: AsPrimitive<isize>, T>(
     prefetch(element, level);
 }
 
-/// Returns the offsets to prefetch into the second-level cache: all offsets from
-/// [`FAR_DISTANCE`] on. Empty if a cache holds the elements.
+/// Returns the offsets to prefetch into the second-level cache: all except the first
+/// [`FAR_DISTANCE`] offsets. The result is empty if `spread.is_near`.
 #[inline(always)]
 fn far_offsets<O>(offsets: &[O], spread: Spread) -> &[O] {
     let far = offsets.get(FAR_DISTANCE..).filter(|_| !spread.is_near);
@@ -79,22 +82,22 @@ impl<O: AsPrimitive<isize>, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
         for (((offset, &later), &near), &update) in early.iter().zip(later).zip(nearer).zip(first) {
             prefetch_element(dst, later, scale, Level::Second);
             prefetch_element(dst, near, scale, Level::First);
-            // SAFETY: the caller guarantees the element at each offset.
+            // SAFETY: the caller guarantees the `dst` element at each offset.
             unsafe { reduce_one::<T, R>(dst.offset(offset.as_() * scale), update) };
         }
         for (offset, &update) in last.iter().zip(rest) {
-            // SAFETY: the caller guarantees the element at each offset.
+            // SAFETY: the caller guarantees the `dst` element at each offset.
             unsafe { reduce_one::<T, R>(dst.offset(offset.as_() * scale), update) };
         }
     }
 }
 
-/// [`Reduce`] without prefetching and with a scale of 1. The product with a scale would make the
-/// loop 1.5 times as long.
+/// The loop of [`Reduce`] without prefetching and with a scale of 1. The multiplication by a scale
+/// would make the loop take 1.5 times as long.
 ///
-/// The loop reads four offsets before it writes their elements. Measured in a loop without the rest
-/// of the crate (64-bit offsets, Zen 4): 0.51 ns per element, and 0.62 ns with one offset at a
-/// time.
+/// The loop reads four offsets before it writes the four elements. In a separate test loop with
+/// 64-bit offsets on Zen 4, an element cost 0.51 ns. When the test loop read one offset at a time,
+/// an element cost 0.62 ns.
 ///
 /// # Safety
 ///
@@ -111,28 +114,28 @@ unsafe fn reduce_near<O: AsPrimitive<isize>, T: Copy, R: Reducer<T>>(
     for (offsets, updates) in offset_blocks.iter().zip(update_blocks) {
         let offsets = offsets.map(AsPrimitive::as_);
         for (offset, &update) in offsets.into_iter().zip(updates) {
-            // SAFETY: the caller guarantees the element at each offset.
+            // SAFETY: the caller guarantees the `dst` element at each offset.
             unsafe { reduce_one::<T, R>(dst.offset(offset), update) };
         }
     }
     for (offset, &update) in last_offsets.iter().zip(last_updates) {
-        // SAFETY: the caller guarantees the element at each offset.
+        // SAFETY: the caller guarantees the `dst` element at each offset.
         unsafe { reduce_one::<T, R>(dst.offset(offset.as_()), update) };
     }
 }
 
-/// Reduces one element with an update.
+/// Replaces the element `dst` by its reduction with `update`.
 ///
 /// # Safety
 ///
 /// `dst` is valid for reads and writes.
 #[inline(always)]
 unsafe fn reduce_one<T: Copy, R: Reducer<T>>(dst: *mut T, update: T) {
-    // SAFETY: the caller guarantees `dst`.
+    // SAFETY: the caller guarantees that `dst` can be read and written.
     unsafe { *dst = R::apply(*dst, update) };
 }
 
-/// The `ElementsFn` that replaces elements of `W` bytes.
+/// The `ElementsFn` that replaces each `dst` element by the `src` element. Elements have `W` bytes.
 ///
 /// # Safety
 ///
@@ -149,21 +152,21 @@ pub(super) unsafe fn copy<O: AsPrimitive<isize>, const W: usize>(
     let (early, offsets) = offsets.split_at(later.len());
     for (position, (offset, &later)) in early.iter().zip(later).enumerate() {
         prefetch_element(dst, later, spread.scale, Level::Second);
-        // SAFETY: the caller guarantees both elements.
+        // SAFETY: the caller guarantees the `dst` element and the `src` element.
         unsafe { *dst.offset(offset.as_() * spread.scale) = *src.add(position) };
     }
     let src = src.wrapping_add(early.len());
     for (position, offset) in offsets.iter().enumerate() {
-        // SAFETY: the caller guarantees both elements.
+        // SAFETY: the caller guarantees the `dst` element and the `src` element.
         unsafe { *dst.offset(offset.as_() * spread.scale) = *src.add(position) };
     }
 }
 
 /// The `CheckedGatherFn` of elements of `W` bytes.
 ///
-/// The loop checks an offset while the processor loads its element. This costs 0.45 ns per element
-/// in the second-level cache. One pass over offsets and another pass over elements cost 0.8 ns
-/// (Zen 4).
+/// One loop checks the offsets and loads the elements. On Zen 4, this loop costs 0.45 ns per
+/// element in the second-level cache. Two passes, which first check all offsets and then load all
+/// elements, cost 0.8 ns per element together.
 ///
 /// # Safety
 ///
@@ -185,17 +188,19 @@ pub(super) unsafe fn gather_checked<O: AsPrimitive<isize>, const W: usize>(
         let offset: isize = offset.as_();
         let is_inside = offset.cast_unsigned() < bounds.below;
         are_inside &= is_inside;
-        // Without a branch, so that the loads of the next elements can start.
+        // This selection has no branch, so that the loads of the next elements can start.
         let offset = if is_inside { offset } else { 0 };
-        // SAFETY: `offset` is less than `bounds.below`, or 0. `bounds.below` is at least 1. The
-        // caller guarantees that many elements of `src`, and the element of `dst`.
+        // SAFETY: `offset` is less than `bounds.below`, because `bounds.below` is at least 1 and
+        // `offset` is 0 otherwise. The caller guarantees `bounds.below` elements of `src`, and the
+        // element `position` of `dst`.
         unsafe { *dst.add(position) = *src.offset(offset) };
     };
-    // Loads the offset at `$first + $at` once. Other threads may write the offset, so the loop
-    // must use the value that it checked.
+    // Loads the offset at position `$first + $at` once. Other threads may write the offset, so the
+    // loop must not load the offset again after the check.
     macro_rules! offset {
         ($first:expr, $at:expr) => {
-            // SAFETY: the caller guarantees `count` offsets, and the loops below stay in them.
+            // SAFETY: the caller guarantees `count` offsets. The loops below load only offsets at
+            // positions less than `count`.
             unsafe { foreign::load_at::<O, { $at }>(offsets.add($first)) }
         };
     }

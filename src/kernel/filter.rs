@@ -1,5 +1,5 @@
-//! Keeps the numbers of a list that are in a range, in order. The position of each kept number, or
-//! a value, is kept with it.
+//! Keeps the numbers of a list that are in a range, in order. With each kept number, a filter can
+//! also keep the position of the number in the list, or a value.
 //!
 //! The module knows numbers, bytes of values and instruction sets. It does not know what the
 //! numbers address.
@@ -19,7 +19,8 @@ use super::lanes::Vectors;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Keeps the values of `W` bytes whose lanes are in the mask.
+/// Keeps the values whose bits are set in `mask`: writes them to the first elements of `to`, in
+/// order.
 #[inline(always)]
 fn keep_lanes<V: Vectors, const W: usize>(values: &[[u8; W]], mask: u32, to: &mut [[u8; W]]) {
     if W == 8 {
@@ -31,21 +32,24 @@ fn keep_lanes<V: Vectors, const W: usize>(values: &[[u8; W]], mask: u32, to: &mu
     }
 }
 
-/// A range of numbers: a number is inside if `number - start` is at most `span`, without sign.
+/// A range of numbers. A number is inside if the unsigned, wrapping difference `number - start` is
+/// at most `span`.
 #[derive(Clone, Copy)]
 pub(crate) struct Inside<N> {
     start: N,
     span: N,
 }
 
-/// An integer type of destination numbers that are kept as `K`.
+/// An integer type of destination numbers. The filter keeps the numbers as integers of type `K`.
 pub(crate) trait Filtered<K: Copy = Self>: Copy {
-    /// Returns the numbers of `range` that both types have. `None`: there is no such number.
+    /// Returns the numbers of `range` that `Self` and `K` can represent. `None`: there is no such
+    /// number.
     fn inside(range: &Range<u64>) -> Option<Inside<Self>>;
     fn is_inside(self, inside: Inside<Self>) -> bool;
-    /// Returns a number that is inside as `K`. Returns any value for other numbers.
+    /// Converts a number that is inside to `K`. For all other numbers, the result is unspecified.
     fn kept(self) -> K;
-    /// Returns the mask of the numbers that are inside. Keeps these numbers.
+    /// Returns the mask of the numbers that are inside, and writes these numbers to the first
+    /// elements of `to`.
     fn keep_inside<V: Vectors>(numbers: &[Self], inside: Inside<Self>, to: &mut [K]) -> u32;
 }
 
@@ -109,13 +113,14 @@ fn keep_narrow<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u32]) {
     V::store::<4>(lanes, bytemuck::cast_slice_mut(to));
 }
 
-/// What is kept with each number.
+/// What a filter keeps with each kept number: nothing, its position, or a value (an entry).
 pub(crate) trait Entries {
-    /// Checks whether there are `tuples` entries to read, and room for `tuples` entries.
+    /// Checks whether there are entries for `tuples` numbers, and room to keep all these entries.
     fn has_room(&self, tuples: usize) -> bool;
-    /// Keeps the entry `from` as entry `to`.
+    /// Writes the entry of the number at position `from` as the kept entry `to`.
     fn keep_one(&mut self, from: usize, to: usize);
-    /// Keeps the entries of the mask from `from` on, as entries from `to` on.
+    /// Keeps entries of one vector of numbers. Bit `i` of `mask` belongs to the number at position
+    /// `from + i`. The entries of set bits become the kept entries from `to` on.
     fn keep<V: Vectors>(&mut self, from: usize, mask: u32, to: usize);
 }
 
@@ -134,7 +139,8 @@ impl Entries for NoEntries {
     fn keep<V: Vectors>(&mut self, _: usize, _: u32, _: usize) {}
 }
 
-/// Keeps positions in the list. The first number has the position `first`.
+/// Keeps the positions of numbers in the list. The first number that is filtered has the position
+/// `first`.
 pub(crate) struct PositionEntries<'a> {
     pub(crate) first: u32,
     pub(crate) kept: &'a mut [u32],
@@ -169,7 +175,7 @@ impl Entries for PositionEntries<'_> {
     }
 }
 
-/// Keeps values of `W` bytes: 1, 2, 4 or 8.
+/// Keeps one value of `W` bytes with each number. `W` is 1, 2, 4 or 8.
 pub(crate) struct ValueEntries<'a, const W: usize> {
     pub(crate) values: &'a [[u8; W]],
     pub(crate) kept: &'a mut [[u8; W]],
@@ -199,22 +205,24 @@ impl<const W: usize> Entries for ValueEntries<'_, W> {
 }
 
 /// Checks whether filters of `set` are fast enough that each of several workers can filter a whole
-/// list. Only AVX-512 was measured.
+/// list. The result is true only for AVX-512, on machines that have it: only these filters were
+/// measured.
 pub(crate) fn is_fast(set: InstructionSet) -> bool {
     set.min(InstructionSet::best()) >= InstructionSet::Avx512
 }
 
-/// Keeps the numbers that are in `range`, in order, from the start of `kept` on. Keeps the entries
-/// of these numbers in `entries` too. Returns how many were kept, and writes any values behind
-/// them.
+/// Writes the numbers that are in `range` to the first elements of `kept`, in order. Keeps the
+/// entries of these numbers in `entries` too. Returns how many numbers were kept. The elements
+/// behind the kept numbers and entries have unspecified values.
 ///
-/// A step writes a whole vector at the end of the kept numbers. The number of kept numbers is at
-/// most the number of read numbers. The vector therefore ends before the end of a list with one
-/// entry for each read number, and `kept` needs no more room.
+/// A step reads one vector of numbers and writes one whole vector behind the numbers that were kept
+/// before. At most as many numbers were kept before as were read before. The written vector
+/// therefore ends at most at position `numbers.len()`, and `kept` needs no more room.
 ///
 /// # Panics
 ///
-/// Panics if `kept` or `entries` has less room than one entry for each number.
+/// Panics if `kept` is shorter than `numbers`, or if `entries` has too few entries, or too little
+/// room, for all numbers.
 #[inline(never)]
 pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Entries>(
     set: InstructionSet,
@@ -231,7 +239,7 @@ pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Entries>(
         return 0;
     };
     match set.min(InstructionSet::best()) {
-        // SAFETY: the set is at most `best`, so the machine has it.
+        // SAFETY: the selected set is at most `best`, so the machine has it.
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx512 => unsafe {
             with_avx512(
@@ -251,7 +259,7 @@ pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Entries>(
     }
 }
 
-/// [`filter`] with vectors.
+/// [`filter`] with vectors. The last numbers, fewer than a vector, are filtered one by one.
 #[inline(always)]
 fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Entries>(
     numbers: &[N],
@@ -269,8 +277,9 @@ fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Entries>(
     one_by_one(numbers, inside, kept, entries, (from, to))
 }
 
-/// [`filter`] of the numbers from `from` on, if `to` numbers were kept before. A branch on each
-/// number would be mispredicted, because about half of the numbers may be kept, at random.
+/// [`filter`] of the numbers from position `first` on, one by one. `to` numbers were kept before.
+/// The loop has no branch on a number: such a branch would be mispredicted, because about half of
+/// the numbers may be kept, at random.
 #[inline(always)]
 fn one_by_one<N: Filtered<K>, K: Copy, B: Entries>(
     numbers: &[N],

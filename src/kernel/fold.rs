@@ -1,4 +1,4 @@
-//! The reduction of all updates of one destination, one after another.
+//! Reduces all updates of one destination, one after another.
 //!
 //! A running value is the intermediate result of a reduction: the combination of the updates so
 //! far, with the existing value if the reduction includes it. This module knows values: how a
@@ -9,7 +9,8 @@ use super::multiply::Multiplied;
 use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Sub};
 use super::scalar::Complex;
 
-/// An element type with running values of the type `C`: the element type itself, or `f32`.
+/// An element type whose running values have the type `C`: the element type itself, or `f32` for
+/// 16-bit floats.
 pub(super) trait ComputedIn<C>: Copy {
     fn computed(self) -> C;
     fn rounded(computed: C) -> Self;
@@ -37,14 +38,16 @@ impl<H: Half> ComputedIn<f32> for H {
     }
 }
 
-/// Start of the running value of a reduction.
+/// A reduction that defines how its running value begins.
 pub(super) trait Begin<C>: Reducer<C> {
-    /// Returns the running value for the existing value.
+    /// Returns the running value before the first update, for a reduction that includes the
+    /// existing value `current`.
     #[inline(always)]
     fn include(current: C) -> C {
         current
     }
-    /// Returns the running value for the first update, without the existing value.
+    /// Returns the running value after the first update, for a reduction that excludes the existing
+    /// value.
     fn first(update: C) -> C;
 }
 
@@ -95,8 +98,9 @@ impl<C: Arithmetic + Default> Begin<C> for AddToZero {
 /// Last step of a reduction: how the final running value becomes the result of the destination.
 /// Each implementing type is one such step.
 pub(super) trait Finish<C> {
-    /// Returns the result for `running`, the running value of `count` combined values. `factor` is
-    /// the factor of gradients.
+    /// Returns the result for the final running value `running`. `count`: number of combined
+    /// values, including the existing value if it takes part. `factor`: factor that a sum of
+    /// gradients is multiplied by.
     fn finish(running: C, count: u64, factor: f64) -> C;
 }
 
@@ -110,7 +114,7 @@ impl<C> Finish<C> for Kept {
     }
 }
 
-/// The result is the sum divided by the number of values.
+/// The result is the sum divided by the number of combined values (mean).
 pub(super) struct ByCount;
 
 impl<C: Divided> Finish<C> for ByCount {
@@ -130,7 +134,7 @@ impl<C: Multiplied> Finish<C> for ByFactor {
     }
 }
 
-/// A sum that can be divided by a count.
+/// A type whose values can be divided by a count.
 pub(super) trait Divided: Arithmetic {
     fn divided(self, count: u64) -> Self;
 }
@@ -145,8 +149,8 @@ impl<H: Half> Divided for H {
 macro_rules! divide_integers {
     ($($integer:ty: $wide:ty),*) => {$(
         impl Divided for $integer {
-            /// Divides and rounds towards negative infinity. `count` is the length of a list in
-            /// memory, so it fits in every 64-bit integer type.
+            /// Divides and rounds towards negative infinity. `count` counts tuples of a list in
+            /// memory, and possibly the existing value. So `count` fits in `i64` and `u64`.
             #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,

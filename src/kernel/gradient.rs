@@ -1,5 +1,6 @@
-//! Gradients of groups: the gradients of the existing value and of each update, computed from the
-//! gradient of their result.
+//! Computes gradients of groups. A group has all updates of one destination. From the gradient of
+//! the destination's result, a kernel computes the gradients of the existing value and of each
+//! update.
 //!
 //! The module knows values, lists of sources and pointers. It does not know how groups are made.
 
@@ -16,19 +17,19 @@ use super::prefetch::{Distance, are_prefetched, prefetch_run};
 use super::scalar::Complex;
 use super::{GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 
-/// Elements of a run that are processed together, without AVX2.
+/// Number of elements of a run that are processed together, in loops without AVX2.
 const WIDTH: usize = 4;
-/// Elements of a run that are processed together, with AVX2.
+/// Number of elements of a run that are processed together, in loops with AVX2.
 const AVX2_WIDTH: usize = 16;
 
-/// Number of updates from which the kernel counts the ties of a group in 64 bits. A group has all
-/// updates of one destination. Ties are the values of a group that equal its minimum or maximum.
-/// Ties of smaller groups are counted in 32 bits, so that a vector of `f32` values has one vector
-/// of counts.
+/// The kernel counts the ties of a group in 64 bits if the group has at least this number of
+/// updates. A group has all updates of one destination. Ties are the values of a group that equal
+/// its minimum or maximum. Ties of smaller groups are counted in 32 bits, so that a vector of `f32`
+/// values has one vector of counts.
 const COUNTED_IN_64_BITS: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 
-/// Maximum number of parts at each level of a product. The function keeps one product per part: the
-/// product of all later updates.
+/// Maximum number of parts into which [`Products::compute`] divides a range of updates. For each
+/// part, the function keeps one product: the product of all updates after the part.
 const LEVEL_PARTS: usize = 32;
 
 /// An element type that has gradients.
@@ -50,7 +51,7 @@ graded!(Complex<f32>: Complex<f32>, Complex<f64>: Complex<f64>);
 
 /// A type that gradients are computed in.
 pub(super) trait Computed: Default + Divided + Multiplied {
-    /// Returns the complex conjugate: for real numbers the number itself.
+    /// Returns the complex conjugate. The conjugate of a real number is the number itself.
     #[inline(always)]
     fn conjugated(self) -> Self {
         self
@@ -59,7 +60,8 @@ pub(super) trait Computed: Default + Divided + Multiplied {
 
 /// A type that gradients of minima and maxima are computed in.
 pub(super) trait Compared: Computed + PartialOrd + Neg<Output = Self> {
-    /// Divides by a count of 32 bits. The compiler can vectorise the conversion of the count.
+    /// Divides by a count of 32 bits. The compiler can vectorise the conversion of such a count to
+    /// a float.
     fn divided_by_i32(self, count: i32) -> Self;
 }
 
@@ -87,8 +89,8 @@ floats!(f32, f64);
 /// Access to successive elements of one group. A group has all updates of one destination. In the
 /// gradient of the output, in data and in the gradient for data, a group has one run of elements.
 /// In updates and in the gradient for updates, a group has one run per update. The accessed
-/// elements begin at position `first` of each of these runs. Only [`each_group`] makes values of
-/// this type. The caller of [`each_group`] guarantees all elements of the runs.
+/// elements begin at position `first` of each of these runs. Values of this type exist only during
+/// a call of [`each_group`], whose caller guarantees all elements of the runs.
 pub(super) struct Lanes<'g, T> {
     tensors: &'g GradientTensors<'g>,
     group: &'g GradientGroup,
@@ -98,7 +100,7 @@ pub(super) struct Lanes<'g, T> {
 }
 
 impl<T: Graded> Lanes<'_, T> {
-    /// Loads `N` elements of the run at `offset`.
+    /// Loads `N` elements, from position `first` on, of the run at `offset` in `tensor`.
     #[inline(always)]
     fn load<const N: usize>(&self, tensor: Numbered, offset: isize) -> [T::Computed; N] {
         let base = self.at(tensor, offset);
@@ -114,7 +116,8 @@ impl<T: Graded> Lanes<'_, T> {
         })
     }
 
-    /// Stores `N` elements of the run at `offset` of a tensor that is a result.
+    /// Stores `N` elements, from position `first` on, of the run at `offset` in `tensor`, which is
+    /// a result.
     #[inline(always)]
     fn store<const N: usize>(&self, tensor: Numbered, offset: isize, values: [T::Computed; N]) {
         let base = self.at(tensor, offset);
@@ -132,7 +135,7 @@ impl<T: Graded> Lanes<'_, T> {
         }
     }
 
-    /// Returns the address of the element `first` of the run at `offset`.
+    /// Returns the address of the element at position `first` of the run at `offset` in `tensor`.
     #[inline(always)]
     fn at(&self, tensor: Numbered, offset: isize) -> *mut T {
         (tensor.base.cast::<T>()).wrapping_offset(offset + self.first * tensor.step)
@@ -143,7 +146,8 @@ impl<T: Graded> Lanes<'_, T> {
         self.load(self.tensors.grad_output, self.group.grad_output)
     }
 
-    /// Returns the value of data before the scatter, if it takes part.
+    /// Returns elements of data before the scatter (the existing values). `None`: the existing
+    /// value does not take part.
     #[inline(always)]
     fn data<const N: usize>(&self) -> Option<[T::Computed; N]> {
         let data = self.tensors.data.filter(|_| self.shares.include_self)?;
@@ -175,13 +179,15 @@ impl<T: Graded> Lanes<'_, T> {
     }
 }
 
-/// The rule for the gradients of a reduction, as a type.
+/// A rule for the gradients of a reduction. Each implementing type is one rule.
 pub(super) trait GradientRule<T: Graded> {
-    /// Computes and stores the gradients of `N` elements.
+    /// Computes and stores the gradients of `N` elements of the existing value and of each update.
     fn compute<const N: usize>(lanes: &Lanes<'_, T>);
 }
 
-/// The rule for sums, means and replacements: all values have the same share.
+/// The rule for sums, differences, means and replacements. All values that get a share of the
+/// gradient get the same share, times the factor for data or the factor for updates. [`Shares`]
+/// determines which values get a share. The gradients of the other values are zero.
 pub(super) struct Alike;
 
 impl<T: Graded> GradientRule<T> for Alike {
@@ -205,7 +211,8 @@ impl<T: Graded> GradientRule<T> for Alike {
     }
 }
 
-/// The rule for products: a gradient is multiplied by the product of all other values.
+/// The rule for products. The gradient of a value is the gradient of the output times the conjugate
+/// of the product of all other values, times the factor.
 pub(super) struct Product;
 
 impl<T: Graded> GradientRule<T> for Product {
@@ -230,7 +237,7 @@ impl<T: Graded> GradientRule<T> for Product {
     }
 }
 
-/// Returns gradients times the conjugates of other values, then times the factor.
+/// Returns `gradient` times the complex conjugate of `others`, then times `factor`, for each lane.
 #[inline(always)]
 fn weighted<C: Computed, const N: usize>(gradient: [C; N], others: [C; N], factor: f64) -> [C; N] {
     std::array::from_fn(|lane| {
@@ -246,23 +253,25 @@ fn times<C: Computed, const N: usize>(left: Option<[C; N]>, right: [C; N]) -> [C
     left.map_or(right, times)
 }
 
-/// State of the pass over the updates of a group, from the first to the last.
+/// State of the pass that computes the gradients of a product, from the first update of a group to
+/// the last update.
 struct Products<'g, T: Graded, const N: usize> {
     lanes: &'g Lanes<'g, T>,
     updates: PerTuple<'g>,
     gradient: [T::Computed; N],
-    /// Product of the earlier values, from the left to the right. `None`: no value is earlier.
+    /// Product of the existing value, if it takes part, and of all updates before the current
+    /// update, multiplied from the first to the last. `None`: there is no such value.
     prefix: Option<[T::Computed; N]>,
 }
 
 impl<T: Graded, const N: usize> Products<'_, T, N> {
-    /// Stores the gradients of the updates at `positions`. `suffix` is the product of all later
-    /// updates, from the right to the left. Returns the product of the updates at `positions` and
-    /// `suffix`.
+    /// Stores the gradients of the updates at `positions`. `suffix` is the product of all updates
+    /// after `positions`, multiplied from the last to the first. `None`: there is no later update.
+    /// Returns the product of `suffix` and all updates at `positions`.
     ///
-    /// The function divides the updates into at most [`LEVEL_PARTS`] parts and calls itself for
-    /// parts of several updates. Each level reads each update once more. No list of products is
-    /// kept.
+    /// The function divides the updates into at most [`LEVEL_PARTS`] parts. If the parts have
+    /// several updates, the function calls itself for each part. Each level of recursion reads each
+    /// update once more. So the function needs no list with a product for each update.
     #[inline(never)]
     fn compute(
         &mut self,
@@ -293,7 +302,8 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
         product
     }
 
-    /// Stores the gradient of one update, and appends the update to `prefix`.
+    /// Stores the gradient of one update, and multiplies `prefix` by the update. `suffix` is the
+    /// product of all later updates.
     #[inline(always)]
     fn compute_one(&mut self, position: usize, suffix: Option<[T::Computed; N]>) {
         let factor = self.lanes.shares.factor;
@@ -308,7 +318,8 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
     }
 }
 
-/// The rule for minima and maxima: all values that are equal to the result have equal shares.
+/// The rule for minima and maxima. All values that are equal to the result get equal shares of the
+/// gradient. The gradients of the other values are zero.
 pub(super) struct Ties;
 
 impl<T: Graded> GradientRule<T> for Ties
@@ -326,8 +337,8 @@ where
     }
 }
 
-/// Stores the gradients of `count` elements one by one, with counts of 64 bits. Groups of this
-/// length are too rare for a vector loop.
+/// Stores the gradients of `count` elements, one element at a time. Ties are counted in 64 bits.
+/// Groups with so many updates are too rare for a vector loop.
 #[inline(never)]
 fn compute_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count: usize) {
     for first in lanes.first..lanes.first + count.cast_signed() {
@@ -338,7 +349,7 @@ fn compute_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count:
     }
 }
 
-/// Stores the gradients of `N` elements, with counts of the type `K`.
+/// Stores the gradients of `N` elements. Ties are counted in the type `K`.
 #[inline(always)]
 fn compute_ties<T, K, const N: usize>(
     lanes: &Lanes<'_, T>,
@@ -351,7 +362,7 @@ fn compute_ties<T, K, const N: usize>(
         return;
     };
     let (group, shares) = (lanes.group, lanes.shares);
-    // A minimum is the maximum of the negated values.
+    // For a minimum, all values are negated. The code then searches the maximum.
     let oriented = |value: T::Computed| if shares.smallest { -value } else { value };
     let all_oriented = |values: [T::Computed; N]| values.map(oriented);
     let update = |position| all_oriented(lanes.update(updates, position));
@@ -385,22 +396,23 @@ fn compute_ties<T, K, const N: usize>(
     lanes.store_grad_data(|| data.map_or([T::Computed::default(); N], part_of));
 }
 
-/// Checks whether a value replaces the best value so far: a larger value, or the first NaN.
+/// Checks whether `value` replaces the best value so far. This is the case if `value` is larger
+/// than `best`, or if `value` is NaN and `best` is not.
 #[inline(always)]
 #[expect(clippy::eq_op, reason = "only NaN is not equal to itself")]
 fn beats<C: PartialOrd + Copy>(value: C, best: C) -> bool {
     (value > best) | ((value != value) & (best == best))
 }
 
-/// Checks whether two values are equal. Zeros of both signs are equal, and so are any two NaN.
+/// Checks whether two values are equal. 0 and -0 are equal. Two NaN are equal too.
 #[inline(always)]
 #[expect(clippy::eq_op, reason = "only NaN is not equal to itself")]
 fn is_tied<C: PartialOrd + Copy>(value: C, best: C) -> bool {
     (value == best) | ((value != value) & (best != best))
 }
 
-/// The `GradientFn` of the type `T` and the rule `R`. `AVX2`: whether it is compiled for AVX2 and
-/// F16C.
+/// The `GradientFn` of the type `T` and the rule `R`. `AVX2`: whether the loop is compiled for AVX2
+/// and F16C.
 ///
 /// # Safety
 ///
@@ -424,7 +436,7 @@ pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>
     }
 }
 
-/// Processes each group, `WIDTH` elements at a time.
+/// Processes each group, `WIDTH` elements at a time, and the remaining elements one by one.
 ///
 /// # Safety
 ///
@@ -459,9 +471,10 @@ unsafe fn each_group_by<T: Graded, R: GradientRule<T>, const WIDTH: usize>(
     }
 }
 
-/// Prefetches elements that later groups read or write. `groups` begins with the current group.
-/// For each prefetch distance, the function prefetches the runs of one group and as many sources as
-/// the current group has. Elements have `size` bytes.
+/// Prefetches contiguous runs that later groups read or write. `groups` begins with the current
+/// group. For each prefetch distance `d`, the function prefetches the runs of the group that is `d`
+/// groups later. It also prefetches the runs of the sources that are `d` positions after the
+/// sources of the current group. Elements have `size` bytes.
 #[inline(never)]
 fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size: usize) {
     let bytes = tensors.len.saturating_mul(size);

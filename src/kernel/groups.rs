@@ -1,7 +1,8 @@
 //! Reduces groups: all updates of one destination, then all updates of the next destination.
 //!
-//! The destination of a group is one run of elements, and so is each update (a source). The module
-//! knows lists of sources and pointers. It does not know element types or reductions.
+//! A group is one destination and its updates (its sources). The destination and each source are
+//! one run of elements. The module knows lists of sources and pointers. The module does not know
+//! element types or reductions.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 
@@ -12,11 +13,13 @@ use super::fold::{Begin, ComputedIn, Finish};
 use super::prefetch::{Distance, are_prefetched, prefetch_run};
 use super::{Group, GroupRun, Steps};
 
-/// Elements of a run that are reduced together, with their running values in registers.
+/// Number of elements of a contiguous run that are reduced together, with their running values in
+/// registers.
 const WIDTH: usize = 32;
 
-/// The `GroupFn` of the reduction `R` of elements of type `T`. Running values have the type `C`.
-/// `F` turns a running value into the result.
+/// The `GroupFn` of the reduction `R`, for elements of type `T`. Running values (intermediate
+/// results) have the type `C`. `F` computes the result of a destination from its final running
+/// value.
 pub(super) struct Fold<T, C, R, F>(PhantomData<(T, C, R, F)>);
 
 impl<T, C, R, F> Kernel for Fold<T, C, R, F>
@@ -45,7 +48,8 @@ where
             let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
             let mut done = 0;
             // SAFETY: the caller guarantees `run.len` elements of the group's destination and of
-            // each of its sources. Each part ends at `run.len` or before.
+            // each of its sources. Each call of `fold_part` processes elements whose positions are
+            // below `run.len`.
             unsafe {
                 while run.steps == Steps::UNIT && run.len - done >= WIDTH {
                     let steps = Steps::UNIT;
@@ -66,10 +70,13 @@ where
     }
 }
 
-/// Prefetches destinations and sources that later groups need. `groups` begins with the current
-/// group. For each prefetch distance, the function prefetches one destination and as many sources
-/// as the current group has. Elements have `size` bytes. One function serves all types, because
-/// copies of it in their loops were a twelfth of the library's code.
+/// Prefetches destinations and sources of groups after the current group, which is `groups[0]`. For
+/// each prefetch distance `d`, the function prefetches the destination of the group `groups[d]`. If
+/// the sources are listed, it also prefetches the sources `d` positions behind the sources of the
+/// current group in the list. Elements have `size` bytes.
+///
+/// One function serves all element types. Separate copies of this code in the loops of all types
+/// were a twelfth of the library's code.
 #[inline(never)]
 fn prefetch_later(
     dst: *const u8,
@@ -99,10 +106,11 @@ where
     R: Begin<C>,
     F: Finish<C>,
 {
-    /// Computes `N` consecutive elements of the destination of `group`, from the element `first`
-    /// on. A group is one destination with its sources. The destination and each source have a run
-    /// of `run.len` elements. Each computed element combines the elements at the same position in
-    /// the runs of all sources of the group.
+    /// Computes `N` consecutive elements of the destination of `group`, from the position `first`
+    /// of its run on. The destination and each source of the group have a run of `run.len`
+    /// elements. Each computed element combines the elements at the same position in the runs of
+    /// all sources. If `run.include_self` is true, the reduction begins with `R::include` of the
+    /// existing value.
     ///
     /// # Safety
     ///
@@ -119,7 +127,7 @@ where
         let dst = dst.wrapping_offset(group.dst + first * run.steps.dst);
         let src = src.wrapping_offset(first * run.steps.src);
         let updates = |position: usize| src.wrapping_offset(run.sources.offset(position));
-        // SAFETY: the caller guarantees the elements of the destination and of each source.
+        // SAFETY: the caller guarantees `run.len` elements of the destination and of each source.
         let load = |side: *const T, at: usize, step: isize| unsafe {
             (*side.offset(at.cast_signed() * step)).computed()
         };
@@ -130,7 +138,7 @@ where
                 *running = R::include(load(dst, at, run.steps.dst));
             }
         } else {
-            // A group has at least one source.
+            // A group has at least one source (`GroupFn`).
             let first = updates(next);
             for (at, running) in running.iter_mut().enumerate() {
                 *running = R::first(load(first, at, run.steps.src));
@@ -146,7 +154,7 @@ where
         let count = (group.end - group.start) as u64 + u64::from(run.include_self);
         for (at, running) in running.into_iter().enumerate() {
             let result = T::rounded(F::finish(running, count, run.factor));
-            // SAFETY: the caller guarantees the elements of the destination.
+            // SAFETY: the caller guarantees `run.len` elements of the destination.
             unsafe { *dst.offset(at.cast_signed() * run.steps.dst) = result };
         }
     }

@@ -1,8 +1,9 @@
-//! Arithmetic of 16-bit floats, for machines without instructions for it.
+//! Arithmetic of 16-bit floats without machine instructions for 16-bit floats.
 //!
-//! The module knows the bits of the two formats. Sums, differences and products are computed in
-//! `f32` and rounded once, to nearest even. Minima and maxima compare the bits, so that the result
-//! is one of the operands. The code has no branches, so that the compiler can vectorise it.
+//! The module knows the bits of the two formats. Each sum, difference or product is computed in
+//! `f32` and then rounded to 16 bits: to nearest, ties to even. Minima and maxima compare the bits,
+//! so the result has the bits of one operand. The code has no branches, so that the compiler can
+//! vectorise it.
 
 use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 
@@ -23,10 +24,11 @@ pub(super) trait Half: Arithmetic + Default {
 
     fn bits(self) -> u16;
 
-    /// Converts the value to `f32`, which is exact.
+    /// Converts the value to `f32`. The conversion is exact.
     fn widen(self) -> f32;
 
-    /// Returns the nearest value. A tie gives the even value. NaN stays NaN.
+    /// Rounds `value` to the nearest value of this type. In a tie, the result is the value whose
+    /// last bit is 0. NaN stays NaN.
     fn narrow(value: f32) -> Self;
 }
 
@@ -38,8 +40,9 @@ impl Half for F16 {
         self.0
     }
 
-    // The two conversions come from the FP16 library (M. Dukhan). The conversions need few
-    // operations. No operation has a subnormal `f32` operand, unless the argument is subnormal.
+    // The conversions `widen` and `narrow` of binary16 come from the FP16 library (Marat Dukhan).
+    // These conversions need few operations. No operation has a subnormal `f32` operand, unless the
+    // argument of `narrow` is subnormal.
     #[inline(always)]
     fn widen(self) -> f32 {
         const DOWN: f32 = f32::from_bits((127 - 112) << 23);
@@ -47,12 +50,12 @@ impl Half for F16 {
         let sign = (bits & 0x8000) << 16;
         let magnitude = bits & 0x7fff;
         // The bias of the exponent is 15 in binary16 and 127 in `f32`. The addition raises the
-        // exponent by 2 * 112, so that the exponent 31 becomes infinity or NaN. The multiplication
-        // by `DOWN` lowers the exponent by 112.
+        // exponent by 2 * 112. The exponent 31 (infinity or NaN) thus becomes 255, also infinity or
+        // NaN. The multiplication by `DOWN` lowers the exponent of finite values by 112.
         let normal = f32::from_bits((magnitude << 13) + (224 << 23)) * DOWN;
-        // For subnormal arguments: `magnitude`, the bits of the binary16 value without its sign,
-        // becomes the lowest fraction bits of an `f32` whose other bits are those of 0.5. The
-        // subtraction of 0.5 removes the leading one of this `f32`.
+        // A subnormal binary16 value is `magnitude` (its bits without the sign) times 2^-24.
+        // `magnitude` in the lowest fraction bits of the `f32` 0.5 gives 0.5 plus this value. The
+        // subtraction of 0.5 leaves this value.
         let subnormal = f32::from_bits(magnitude | (126 << 23)) - 0.5;
         let value = if magnitude < 1 << 10 {
             subnormal
@@ -69,12 +72,13 @@ impl Half for F16 {
         const SMALLEST_NORMAL: u32 = (127 - 14) << 23;
         let bits = value.to_bits();
         let sign = (bits >> 16) & 0x8000;
-        // Four times the magnitude, or infinity for magnitudes from 2^16 on.
+        // Four times the magnitude of `value`, or infinity for magnitudes of at least 2^16.
         let scaled = (value.abs() * UP) * DOWN;
-        // Let 2^e be the largest power of two that is at most the magnitude, or 2^-14 for smaller
-        // magnitudes. `scaled` is less than 2^(e + 3). The addition of 2^(e + 15) rounds the sum to
-        // a multiple of 2^(e - 8), which is four times the last bit of the binary16 fraction. The
-        // low bits of the sum are then the rounded fraction.
+        // Let 2^e be the largest power of two that is at most the magnitude of `value`, or 2^-14
+        // for smaller magnitudes. `scaled` is less than 2^(e + 3). The addition of 2^(e + 15)
+        // rounds the sum to a multiple of 2^(e - 8), which is four times the last bit of the
+        // binary16 fraction. The low 12 bits of the sum are then the rounded fraction, including
+        // its leading one.
         let exponent = Ord::max(bits & 0x7f80_0000, SMALLEST_NORMAL);
         let sum = (scaled + f32::from_bits(exponent + (15 << 23))).to_bits();
         let number = ((sum >> 13) & 0x7c00) + (sum & 0x0fff);
@@ -101,7 +105,7 @@ impl Half for Bf16 {
         let bits = value.to_bits();
         let odd = (bits >> 16) & 1;
         let rounded = bits.wrapping_add(0x7fff + odd) >> 16;
-        // Rounding alone could turn a NaN into infinity, or carry into the sign bit.
+        // Without `nan`, the rounding of a NaN could give infinity, or carry into the sign bit.
         let nan = if value.is_nan() { 0xffff } else { 0 };
         Self(low_half(rounded | nan))
     }
@@ -119,8 +123,9 @@ arithmetic!(F16, Bf16:
 ordered!(F16, Bf16:
     |a, b| replaced_if(a, b, key(b) < key(a)), replaced_if(a, b, key(b) > key(a)));
 
-/// Returns `update` if it is NaN, or if it is better and `current` is not NaN. Otherwise returns
-/// `current`.
+/// Returns `update` if `update` is NaN, or if `is_better` is true and `current` is not NaN.
+/// Otherwise returns `current`. `is_better`: whether `update` is smaller (minimum) or larger
+/// (maximum) than `current`.
 #[inline(always)]
 fn replaced_if<H: Half>(current: H, update: H, is_better: bool) -> H {
     if is_nan(update) | (is_better & !is_nan(current)) {
@@ -140,11 +145,12 @@ fn is_nan<H: Half>(half: H) -> bool {
     magnitude(half) > H::INFINITY
 }
 
-/// Returns an integer key. The keys of two values have the order of the values. The key of both
-/// zeros is 0.
+/// Returns an integer key. The keys of two values that are not NaN compare as the values do. The
+/// keys of 0 and -0 are both 0.
 #[inline(always)]
 fn key<H: Half>(half: H) -> i16 {
-    // All bits are set for negative numbers. Then `(m ^ sign) - sign` is `-m`.
+    // For negative numbers, all bits of `sign` are set, and `(m ^ sign) - sign` is `-m`. For other
+    // numbers, `sign` is 0.
     let sign = half.bits().cast_signed() >> 15;
     (magnitude(half) ^ sign) - sign
 }

@@ -1,30 +1,33 @@
-//! Identities of reductions, and how partial results are merged.
+//! Identities of reductions, and merges of partial results.
 //!
-//! A partial result is the reduction of consecutive updates. This module has only reductions whose
-//! merged partial results have the bits of the sequential reduction: wrapping integers, and minima
-//! and maxima of floats. This module excludes `bool`: a destination without updates must keep its
-//! byte, and a merge would write 0 or 1.
+//! A partial result is the reduction of consecutive updates of a destination. The module supports a
+//! reduction only if the merged partial results have the same bits as the sequential reduction.
+//! These reductions are sums, differences, products, minima and maxima of integers (integer
+//! arithmetic wraps), and minima and maxima of floats. The module excludes `bool`. A merge writes 0
+//! or 1 to every destination, but a destination without updates must keep its byte.
 
 use super::{Kernels, Operation};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Identity and merge kernels of a reduction. Each worker reduces its updates into its own private
-/// copy of the output, and the copies are merged afterwards.
+/// Identity and merge kernels of a reduction, for private copies. Each worker reduces its updates
+/// into its own private copy of the output. The private copies are merged with the output
+/// afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Private {
-    /// The identity, in the first bytes. Every private copy is filled with the identity. A
-    /// reduction of the identity with an update gives the update.
+    /// The identity, in the first bytes of the array. Every element of a private copy has this
+    /// value before its first update. A merge of the identity into a value leaves the value
+    /// unchanged.
     pub(crate) identity: [u8; 16],
-    /// Kernels that combine the partial results of two private copies. The first partial result has
-    /// the earlier updates.
+    /// Kernels that merge two partial results. The first operand (`dst`) has the earlier updates.
+    /// For differences, these kernels add, because a private copy has the negated sum of its
+    /// updates.
     pub(crate) merge: &'static Kernels,
 }
 
 impl Operation {
-    /// Returns the identity with which workers fill their private copies, and the kernels that
-    /// merge private copies. Returns `None` if a reduction in private copies could change the bits
-    /// of the result.
+    /// Returns the identity and merge kernels of this reduction. Returns `None` if merged private
+    /// copies could have other bits than the sequential reduction.
     pub(crate) fn private(&self) -> Option<Private> {
         let (element, reduction, isa) = self.row?;
         let merge = match reduction {
@@ -38,7 +41,7 @@ impl Operation {
     }
 }
 
-/// Returns `value`, followed by zeros.
+/// Returns the bytes of `value`, followed by zeros.
 fn bytes<const N: usize>(value: [u8; N]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..N].copy_from_slice(&value);
@@ -50,8 +53,8 @@ macro_rules! identities {
         integers: $($integer:ident = $type:ty),*;
         floats: $($float:ident = $infinity:expr, $negative:expr),*
     ) => {
-        /// Returns the identity of a reduction. `None`: merged partial results of the reduction
-        /// could have other bits than the sequential reduction.
+        /// Returns the identity of a reduction. Returns `None` if a merge of partial results could
+        /// change the bits of the result.
         fn identity(element: DType, reduction: Reduction) -> Option<[u8; 16]> {
             match (element, reduction) {
                 $((DType::$integer, _) => Some(bytes(match reduction {

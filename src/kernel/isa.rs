@@ -1,7 +1,7 @@
-//! Instruction sets, and which instruction sets this machine has.
+//! Instruction sets, and the detection of the instruction sets that this machine has.
 //!
-//! The module knows the names of the instruction sets and detects them. It does not know the
-//! kernels.
+//! The module knows the names of the instruction sets and detects them. The module does not know
+//! the kernels.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,8 +9,8 @@ use crate::names::named;
 
 /// A set of machine instructions that kernels are compiled for.
 ///
-/// Every set gives the same bits. Only the speed differs. The sets are ordered: a machine that
-/// has a set also has all earlier sets.
+/// Results have the same bits with every instruction set. Only the speed differs. The sets are
+/// ordered: a machine that has a set also has all sets before it in this enum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InstructionSet {
@@ -20,13 +20,13 @@ pub enum InstructionSet {
     Avx2,
     /// The instructions of [`Avx2`](Self::Avx2), AVX-512 F, BW, DQ and VL, and POPCNT, on x86-64.
     ///
-    /// Only filters of destination numbers use AVX-512. All other loops are those of
-    /// [`Avx2`](Self::Avx2).
+    /// Only filters, which select the destination numbers in a range, use AVX-512. All other loops
+    /// use the code for [`Avx2`](Self::Avx2).
     Avx512,
 }
 
 impl InstructionSet {
-    /// The last instruction set of the enum. A machine may lack this instruction set.
+    /// The last instruction set of the enum. The machine may lack this instruction set.
     pub(crate) const LAST: Self = Self::ALL[Self::ALL.len() - 1];
 
     /// Returns the instruction sets that this machine has, in ascending order.
@@ -36,7 +36,8 @@ impl InstructionSet {
         &Self::ALL[..=Self::best() as usize]
     }
 
-    /// Returns the last of the [available](Self::available) instruction sets.
+    /// Returns the best instruction set of this machine: the last of the
+    /// [available](Self::available) instruction sets.
     #[inline]
     pub fn best() -> Self {
         let position = usize::from(BEST.load(Ordering::Relaxed));
@@ -51,11 +52,11 @@ named! { InstructionSet, "instruction set":
     Avx512 => "avx512",
 }
 
-/// Position of the machine's best instruction set in [`InstructionSet::ALL`]. A position behind the
-/// end of `ALL` means that the instruction sets of the machine were not detected yet.
+/// Position of the machine's best instruction set in [`InstructionSet::ALL`]. A position outside
+/// `ALL` means that the instruction sets of the machine were not detected yet.
 static BEST: AtomicU8 = AtomicU8::new(u8::MAX);
 
-/// Detects the best instruction set and stores it in [`BEST`].
+/// Detects the best instruction set of the machine and stores its position in [`BEST`].
 #[cold]
 fn detect() -> InstructionSet {
     let best = match (has_avx2(), has_avx512()) {
@@ -63,7 +64,7 @@ fn detect() -> InstructionSet {
         (true, false) => InstructionSet::Avx2,
         (false, _) => InstructionSet::Portable,
     };
-    // Relaxed: the byte publishes no other memory, and every thread stores the same value.
+    // Relaxed suffices: the byte publishes no other memory, and every thread stores the same value.
     BEST.store(best as u8, Ordering::Relaxed);
     best
 }
@@ -73,7 +74,8 @@ fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c")
 }
 
-/// Checks for the instructions that [`InstructionSet::Avx512`] adds.
+/// Checks whether the machine has all instructions that [`InstructionSet::Avx512`] adds to
+/// [`InstructionSet::Avx2`].
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")

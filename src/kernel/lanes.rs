@@ -1,38 +1,39 @@
-//! The operations of a filter on vectors with lanes of 32 bits.
+//! The vector operations of a filter, for vectors with lanes of 32 bits.
 //!
-//! The module knows lanes and masks. It does not know instructions, or what the lanes mean.
+//! The module knows lanes and masks. It does not know instructions, nor what the lanes mean.
 
 /// Vectors of an instruction set. A vector has [`LANES`](Self::LANES) lanes of 32 bits. Bit `i` of
-/// a mask belongs to lane `i`.
+/// a mask belongs to lane `i` or entry `i`.
 ///
-/// All slices have one entry for each lane. Functions that keep lanes write them from the start of
-/// the slice on, in order, and write any values behind them. Only machines with the instruction set
-/// may call the functions.
+/// Slices have `LANES` entries, unless a function names another number. Functions that keep entries
+/// write the kept entries to the first entries of `to`, in order. The remaining entries of `to`
+/// have unspecified values. The functions must run only on machines that have the instruction set.
 pub(crate) trait Vectors {
     const LANES: usize;
     type Lanes: Copy;
 
-    /// Returns the mask of the numbers for which `number - start` is at most `span`, without sign.
+    /// Returns a mask. Bit `i` is set if the unsigned, wrapping difference `numbers[i] - start` is
+    /// at most `span`.
     fn inside_u32(numbers: &[u32], start: u32, span: u32) -> u32;
-    /// As [`Self::inside_u32`], for half as many numbers of 64 bits.
+    /// As [`Self::inside_u32`], for `LANES / 2` numbers of 64 bits.
     fn inside_half(numbers: &[u64], start: u64, span: u64) -> u32;
 
-    /// Returns `first` and the numbers that follow it.
+    /// Returns the values `first`, `first + 1` and so on, one in each lane.
     fn positions(first: u32) -> Self::Lanes;
-    /// Returns the low halves of numbers.
+    /// Returns the low 32 bits of each number, one number in each lane.
     fn narrow(numbers: &[u64]) -> Self::Lanes;
-    /// Returns values of 1, 2 or 4 bytes, each in the low bytes of its lane.
+    /// Returns values of `W` bytes (1, 2 or 4), each in the low bytes of its lane.
     fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes;
-    /// Moves the lanes of the mask to the first lanes.
+    /// Moves the lanes whose bits are set in `mask` to the first lanes, in order.
     fn compress(lanes: Self::Lanes, mask: u32) -> Self::Lanes;
-    /// Stores the low `W` bytes of each lane.
+    /// Writes the low `W` bytes of each lane `i` to `to[i]`.
     fn store<const W: usize>(lanes: Self::Lanes, to: &mut [[u8; W]]);
-    /// Keeps the values of 8 bytes whose bits are in the mask, of half as many values as lanes.
+    /// Keeps the values whose bits are set in `mask`. Both slices have `LANES / 2` entries.
     fn keep_half(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]);
-    /// Returns the number of lanes of a mask.
+    /// Returns the number of set bits of `mask`.
     fn count(mask: u32) -> usize;
 
-    /// As [`Self::inside_u32`], for numbers of 64 bits.
+    /// As [`Self::inside_u32`], for `LANES` numbers of 64 bits.
     #[inline(always)]
     fn inside_u64(numbers: &[u64], start: u64, span: u64) -> u32 {
         let (low, high) = numbers.split_at(Self::LANES / 2);
@@ -40,7 +41,7 @@ pub(crate) trait Vectors {
         Self::inside_half(low, start, span) | high
     }
 
-    /// Keeps the values of 8 bytes whose lanes are in the mask.
+    /// Keeps the values of 8 bytes whose bits are set in `mask`.
     #[inline(always)]
     fn keep_wide(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
         let half = Self::LANES / 2;

@@ -1,6 +1,6 @@
 //! Multiplies elements by a factor, in place or while copying them.
 //!
-//! The module knows values and addresses. The module does not know why elements are multiplied, or
+//! The module knows values and addresses. The module does not know why elements are multiplied, nor
 //! where the factor comes from.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
@@ -14,7 +14,8 @@ use super::{Job, Steps};
 
 /// Values that can be multiplied by a real number.
 pub(super) trait Multiplied: Copy {
-    /// Returns the product with `factor`, which is a value of the type or of its components.
+    /// Returns `self` times `factor`. For a complex number, `factor` multiplies both components.
+    /// `factor` is a value of the type, or of the component type of a complex number.
     fn multiplied(self, factor: f64) -> Self;
 }
 
@@ -32,7 +33,7 @@ macro_rules! multiplied_floats {
 
 multiplied_floats!(f32, f64);
 
-/// The product is computed in `f32` and rounded once.
+/// The product is computed in `f32` and then rounded to 16 bits.
 impl<H: Half> Multiplied for H {
     #[inline(always)]
     fn multiplied(self, factor: f64) -> Self {
@@ -47,7 +48,7 @@ impl<F: Multiplied> Multiplied for Complex<F> {
     }
 }
 
-/// The `MultiplyFn` of the type `T`.
+/// The `MultiplyFn` for elements of type `T`.
 ///
 /// # Safety
 ///
@@ -55,7 +56,8 @@ impl<F: Multiplied> Multiplied for Complex<F> {
 pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isize, factor: f64) {
     let dst = dst.cast::<T>();
     if step == 1 && len > 0 {
-        // SAFETY: the caller guarantees `len` elements. With a stride of 1 they are contiguous.
+        // SAFETY: the caller guarantees `len` elements. With a stride of 1 the elements are
+        // contiguous.
         for value in unsafe { std::slice::from_raw_parts_mut(dst, len) } {
             *value = value.multiplied(factor);
         }
@@ -68,7 +70,7 @@ pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isi
     }
 }
 
-/// The `MultiplyingFn` of the type `T`.
+/// The `MultiplyingFn` for elements of type `T`.
 ///
 /// # Safety
 ///
@@ -85,7 +87,7 @@ pub(super) unsafe fn copy_multiplied<T: Multiplied>(
         let (dst, src) = (dst.wrapping_offset(job.dst), src.wrapping_offset(job.src));
         // SAFETY: the caller guarantees `job.len` elements on both sides, that the elements of
         // `src` are initialised, and that the sides do not overlap. The elements of `dst` may be
-        // uninitialised. They are written and not read.
+        // uninitialised: this code writes them and does not read them.
         unsafe {
             let write = |to: &mut MaybeUninit<T>, from: &MaybeUninit<T>| {
                 to.write(from.assume_init().multiplied(factor));

@@ -1,15 +1,16 @@
 //! Reductions of two values, and of two slices of values.
 //!
-//! The module knows values and slices. It does not know memory, jobs or instruction sets. Its
-//! loops are safe. The compiler uses an instruction set for a loop that is inlined into a function
-//! that enables the set. So every function here is `#[inline(always)]`: a function that remains a
-//! call is compiled without the set.
+//! The module knows values and slices. The module does not know memory, jobs or instruction sets.
+//! Its loops are safe code. The compiler uses an instruction set only in a function that enables
+//! it, and in code that is inlined into this function. So every function here is
+//! `#[inline(always)]`: a function that is called instead of inlined would be compiled without the
+//! instruction set.
 
 use std::marker::PhantomData;
 
-/// A reduction, as a type.
+/// A reduction. Each implementing type is one reduction.
 pub(super) trait Reducer<T> {
-    /// Combines the current value of a destination with an update.
+    /// Returns the combination of the current value of a destination with an update.
     fn apply(current: T, update: T) -> T;
 }
 
@@ -24,30 +25,30 @@ pub(super) struct Min;
 /// The larger value of `current` and `update`.
 pub(super) struct Max;
 
-/// Types with the operations sum, difference and product: scalars, or vectors with one operation
-/// per lane. Integer operations wrap. Each float operation is rounded.
+/// Types that have sums, differences and products: scalars, or vectors with one operation per lane.
+/// Integer operations wrap. The result of each float operation is rounded to the float type.
 pub(super) trait Arithmetic: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 
-    /// Returns the result of a reduction whose only value is `self`. The result is `self`, except
-    /// that a boolean of any byte becomes 0 or 1.
+    /// Returns the result of a reduction that combines only one value, `self`. The result is
+    /// `self`. A boolean byte other than 0 gives 1.
     #[inline(always)]
     fn taken(self) -> Self {
         self
     }
 }
 
-/// Types with the operations minimum and maximum: scalars, or vectors with one operation per lane.
-/// If one of the operands is NaN, the result is NaN. If the operands are equal, the result is
-/// `self`.
+/// Types that have minima and maxima: scalars, or vectors with one operation per lane. If one of
+/// the operands is NaN, the result is NaN. If the operands are equal, as 0 and -0 are, the result
+/// is `self`. Results of booleans are 0 or 1.
 pub(super) trait Ordered {
     fn min(self, update: Self) -> Self;
     fn max(self, update: Self) -> Self;
 }
 
-/// Implements [`Arithmetic`] for types with the given sum, difference and product.
+/// Implements [`Arithmetic`] for types, with the given expressions for sum, difference and product.
 macro_rules! arithmetic {
     ($($value:ty),+: |$a:ident, $b:ident| $sum:expr, $difference:expr, $product:expr) => {$(
         impl Arithmetic for $value {
@@ -71,7 +72,7 @@ macro_rules! arithmetic {
 }
 pub(super) use arithmetic;
 
-/// Implements [`Ordered`] for types with the given minimum and maximum.
+/// Implements [`Ordered`] for types, with the given expressions for minimum and maximum.
 macro_rules! ordered {
     ($($value:ty),+: |$a:ident, $b:ident| $smaller:expr, $larger:expr) => {$(
         impl Ordered for $value {
@@ -109,19 +110,20 @@ impl_reducer! {
     Max: Ordered::max,
 }
 
-/// A loop over two slices, as a type.
+/// A loop that reduces two slices. Each implementing type is one form of the loop.
 pub(super) trait Loop<T, R> {
-    /// Replaces each `dst[i]` by `R(dst[i], src[i])`.
+    /// Replaces each `dst[i]` by `R::apply(dst[i], src[i])`.
     fn reduce(dst: &mut [T], src: &[T]);
 
-    /// Replaces each `dst[i]` by `R(dst[i], src[i])`, for a length that is known at compile time.
+    /// Replaces each `dst[i]` by `R::apply(dst[i], src[i])`. The length `N` is known at compile
+    /// time.
     #[inline(always)]
     fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
         Self::reduce(dst, src);
     }
 }
 
-/// Processes elements one by one. The compiler can vectorise the loop.
+/// Processes one element per iteration. The compiler can vectorise this loop.
 pub(super) struct Plain;
 
 impl<T: Copy, R: Reducer<T>> Loop<T, R> for Plain {
@@ -133,9 +135,9 @@ impl<T: Copy, R: Reducer<T>> Loop<T, R> for Plain {
         }
     }
 
-    /// The function reads all elements before it writes the first element. The slices come from
-    /// addresses, so the compiler may not know that they do not overlap. The compiler would then
-    /// process the elements one by one.
+    /// Reads all elements of both arrays before the first write to `dst`. The arrays come from raw
+    /// addresses, so the compiler may not know that they do not overlap. If the function wrote each
+    /// element before it read the next one, the compiler would then not vectorise the loop.
     #[inline(always)]
     fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
         let (mut values, updates) = (*dst, *src);

@@ -1,7 +1,9 @@
-//! Loops over rows of one length. The offset of a row is its destination number times a stride.
+//! Loops over rows of one length. A list of destination numbers selects the rows of one tensor. The
+//! offset of such a row is its destination number times a stride.
 //!
-//! A list of destination numbers replaces a list of jobs that differ only in their positions. The
-//! module knows destination numbers and pointers. It does not know element types or reductions.
+//! The loops read destination numbers instead of jobs, because jobs would differ only in their
+//! positions. The module knows destination numbers and pointers. The module does not know element
+//! types or reductions.
 
 #![allow(unsafe_code, reason = "makes slices from raw pointers")]
 
@@ -37,15 +39,17 @@ impl<'a, T> Rows<'a, T> {
         }
     }
 
-    /// Returns the address of the first element of the row with the destination number `number`.
+    /// Returns the address of the first element of the row that the destination number `number`
+    /// selects.
     #[inline(always)]
     fn row_of(&self, number: u32) -> *mut T {
         let number = (number as usize).cast_signed();
         (self.numbered).wrapping_offset(number.wrapping_mul(self.form.unit))
     }
 
-    /// Returns the address of the first element of a row of `other`, the tensor that destination
-    /// numbers do not address. The row belongs to the destination number at `position` in the list.
+    /// Returns the address of the first element of the row of `other` that belongs to the
+    /// destination number `numbers[position]`. The destination number does not select the row of
+    /// `other`: `form.sources` or the position does.
     #[inline(always)]
     fn source_of(&self, position: usize) -> *const T {
         let number = match self.form.sources {
@@ -55,8 +59,9 @@ impl<'a, T> Rows<'a, T> {
         (self.other).wrapping_offset(number.cast_signed().wrapping_mul(self.form.step))
     }
 
-    /// Calls `f` with both addresses of every row, in order, and prefetches later rows. `each`
-    /// itself does not access any element.
+    /// For each destination number in order, prefetches later rows, and then calls `f` with the
+    /// address of the row of `numbered` and the address of the row of `other`. `each` itself
+    /// accesses no element.
     #[inline(always)]
     fn each(self, f: impl Fn(*mut T, *const T)) {
         let prefetching = Prefetching::new(&self);
@@ -67,16 +72,16 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// Prefetch distance, and number of cache lines to prefetch per row. [`RowsForm`] says whether to
-/// prefetch the rows that the destination numbers address, and whether to prefetch the rows of the
-/// other tensor. Rows of the other tensor are prefetched only if `sources` lists them, because the
-/// hardware prefetches rows that are in order.
+/// Prefetch distances, and numbers of cache lines to prefetch per row. The rows that the
+/// destination numbers select are prefetched unless `RowsForm::is_near` is true. The rows of the
+/// other tensor are prefetched only if `RowsForm::prefetches_sources` is true and
+/// `RowsForm::sources` lists the rows, because the hardware prefetches rows that are in order.
 #[derive(Clone, Copy)]
 struct Prefetching {
     distance: Distance,
-    /// Cache lines of a row of the tensor that the destination numbers address.
+    /// Cache lines per row of the tensor whose rows the destination numbers select.
     lines: Lines,
-    /// Cache lines of a row of the other tensor.
+    /// Cache lines per row of the other tensor.
     source_lines: Lines,
 }
 
@@ -91,7 +96,7 @@ impl Prefetching {
         }
     }
 
-    /// Prefetches the rows at the prefetch distances behind `position`.
+    /// Prefetches the rows that belong to the positions `position` plus each prefetch distance.
     #[inline(always)]
     fn later<T>(&self, rows: &Rows<'_, T>, position: usize) {
         let form = &rows.form;
@@ -121,7 +126,7 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
     type Entry = u32;
     type Form<'a> = RowsForm<'a>;
 
-    /// Some lengths have their own loop, see [`has_fixed_lengths`].
+    /// Some row lengths have a separate loop, see [`has_fixed_lengths`].
     #[inline(always)]
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
@@ -129,8 +134,8 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
         numbers: &[u32],
         form: RowsForm<'_>,
     ) {
-        /// Runs the loop for a length in the list, or else a loop that reads the length at run
-        /// time.
+        /// Runs the separate loop for `form.len` if `$len` lists this length and the loop exists.
+        /// Otherwise runs a loop that reads the length at run time.
         macro_rules! by_length {
             ($($len:literal)*) => {
                 match form.len {
@@ -161,7 +166,7 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
 }
 
 impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
-    /// Reduces rows of a length that is known at compile time.
+    /// Reduces rows of `LEN` elements. The length is known at compile time.
     ///
     /// # Safety
     ///
@@ -182,47 +187,49 @@ impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
     }
 }
 
-/// Checks whether an instance of the kernel has loops for fixed row lengths. Instances for AVX2
-/// have these loops. Instances for targets with only one instruction set have them too, but were
+/// Checks whether an instance of the kernel has loops for fixed row lengths. On x86-64, only the
+/// instance for AVX2 has these loops. On other targets, the only instance has these loops, but was
 /// not measured.
 const fn has_fixed_lengths(avx2: bool) -> bool {
     avx2 || !cfg!(target_arch = "x86_64")
 }
 
 /// Checks whether rows of elements of type `T` have a loop for each fixed length. Only elements of
-/// 4 bytes have these loops. Loops for elements of 2 and 8 bytes made the C library 2 MB larger,
-/// which exceeds its size limit.
+/// 4 bytes have these loops. With such loops for elements of 2 and 8 bytes too, the C library was 2
+/// MB larger and exceeded its size limit.
 const fn has_fixed_loop<T>() -> bool {
     size_of::<T>() == 4
 }
 
-/// Checks whether rows of `len` elements have a near loop: a loop for this fixed length that is
-/// used only if a cache holds the rows and the sources are in order. Near loops are for elements of
-/// sizes other than 4 bytes, because rows of 4-byte elements have a loop for every case (see
-/// [`has_fixed_loop`]). A near loop has no prefetching and is short: all near loops together take
-/// 80 KB of code.
+/// Checks whether rows of `len` elements have a near loop. A near loop is a loop for one fixed
+/// length. It runs only if a cache holds the rows that the destination numbers select, and the
+/// sources are in order. Near loops serve elements of sizes other than 4 bytes: elements of 4 bytes
+/// have loops for fixed lengths in every case, see [`has_fixed_loop`]. A near loop does not
+/// prefetch and is short: all near loops together take 80 KB of code.
 ///
-/// Measured on a Xeon (Skylake), relative to the loop for any length: rows of up to 8 elements of
-/// 8 bytes take 0.5 to 0.85 of the time. Rows of 8 to 32 elements of 2 bytes take 0.65 to 0.95.
-/// Rows of 16 to 64 bytes take 0.5 to 0.65. Rows of 8 bytes with elements of less than 8 bytes took
-/// up to twice the time, so these rows have no near loop.
+/// Measured on a Xeon (Skylake), the ratio of the time of a near loop to the time of the loop for
+/// any length is 0.5 to 0.85 for rows of up to 8 elements of 8 bytes. The ratio is 0.65 to 0.95 for
+/// rows of 8 to 32 elements of 2 bytes, and 0.5 to 0.65 for rows of 16 to 64 bytes. The ratio was
+/// up to 2 for rows of 8 bytes with elements of less than 8 bytes, so these rows have no near loop.
 const fn has_near_fixed_loop<T>(len: usize) -> bool {
     size_of::<T>() >= 8 || len * size_of::<T>() != 8
 }
 
-/// Checks whether short rows are processed in arrays of fixed lengths, instead of by a loop that
-/// the compiler vectorises. Measured on a Xeon (Skylake), relative to the loop of the compiler:
-/// arrays take 1.1 to 1.5 of the time for elements of 1 byte, and up to 1.4 for 2 bytes. Arrays
-/// take 0.5 to 1.07 of the time for 4 and 8 bytes. Elements of 16 bytes were not measured.
+/// Checks whether short rows are processed in arrays of fixed lengths, instead of by a loop over
+/// the whole row that the compiler vectorises. Measured on a Xeon (Skylake), the ratio of the time
+/// of arrays to the time of the compiler's loop is 1.1 to 1.5 for elements of 1 byte, and up to 1.4
+/// for elements of 2 bytes. The ratio is 0.5 to 1.07 for elements of 4 and 8 bytes. Elements of 16
+/// bytes were not measured.
 const fn uses_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }
 
-/// Elements of the shortest row that uses the loop of the compiler instead of arrays. Longer rows
-/// were not measured in arrays.
+/// Number of elements from which on a row uses the loop of the compiler instead of arrays. Rows of
+/// this length and longer rows were not measured in arrays.
 const SHORT: usize = 64;
 
-/// Reduces a short row in arrays of 8 elements, and at its end of 4, 2 and 1 elements.
+/// Reduces a short row in arrays of 8 elements. The remaining elements are reduced in at most one
+/// array each of 4, 2 and 1 elements.
 #[inline(always)]
 fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
     let (blocks, mut dst) = dst.as_chunks_mut::<8>();
@@ -230,7 +237,7 @@ fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
     for (dst, src) in blocks.iter_mut().zip(updates) {
         L::reduce_array(dst, src);
     }
-    /// Reduces the rest of the row, which is at most one array of each length.
+    /// Reduces the remaining elements, in at most one array of each length `$len`.
     macro_rules! rest {
         ($($len:literal)*) => {$(
             if let Some((update, later)) = src.split_first_chunk::<$len>()
@@ -245,7 +252,7 @@ fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
     debug_assert!(dst.is_empty() && src.is_empty(), "the whole row is reduced");
 }
 
-/// The `RowsFn` that replaces elements of `W` bytes.
+/// The `RowsFn` that replaces each row of `dst` by its row of `src`. Elements have `W` bytes.
 ///
 /// # Safety
 ///
@@ -264,20 +271,21 @@ pub(super) unsafe fn copy<const W: usize>(
         len: form.len * W,
         ..form
     };
-    // SAFETY: the caller guarantees the rows. `form` has the same rows, with sizes in bytes.
+    // SAFETY: the caller guarantees the rows. The new `form` describes the same rows in bytes.
     unsafe { copy_rows(dst, src, numbers, form) }
 }
 
-/// [`copy`] of rows whose sizes are in bytes.
+/// As [`copy`], with the row length and the strides of `form` in bytes.
 ///
 /// # Safety
 ///
 /// As for [`copy`].
 unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
-    /// Runs a separate loop for each length in the list, and another loop for rows that are in a
-    /// cache and whose sources are in order. One loop for all forms spills registers: 148
-    /// instructions per row of 256 bytes instead of 127. The one loop took up to 1.05 times as long
-    /// for rows that wait for memory (on a Xeon, Skylake).
+    /// Runs a separate loop for each row length in `$len`. Rows of other lengths have a second loop
+    /// if the rows are near (`is_near`) and their sources are in order, and a third loop otherwise.
+    /// A single loop for all cases spilled registers and executed 148 instructions per row of 256
+    /// bytes instead of 127. For rows that wait for memory, the single loop took up to 1.05 times
+    /// as long (Xeon, Skylake).
     macro_rules! by_length {
         ($($len:literal)*) => {
             match form {
@@ -311,7 +319,7 @@ unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
 }
 
 /// The `RowsFn` that gathers rows of elements of `W` bytes. For each destination number in order,
-/// the function copies the row of `src` with this number to the next row of `dst`.
+/// the function copies the row of `src` that this number selects to the next row of `dst`.
 ///
 /// # Safety
 ///
@@ -325,7 +333,7 @@ pub(super) unsafe fn gather<const W: usize>(
 ) {
     let sources = None;
     let form = RowsForm { sources, ..form };
-    // The destination numbers address the rows to read.
+    // In a gather, the destination numbers select the rows of `src`, which are read.
     let rows = Rows::<[u8; W]>::new(src.cast_mut(), dst.cast_const(), numbers, form);
     if form.len == 1 {
         for (position, &number) in numbers.iter().enumerate() {

@@ -3,9 +3,9 @@
 //!
 //! A job is one run of elements, given as two offsets and a length. From two base addresses and a
 //! job, the module makes slices of elements, or references to single elements, for the safe loops.
-//! The module knows jobs and pointers. It does not know element types or reductions. One function
-//! processes a whole list of jobs, because this function enables the instruction set. The compiler
-//! inlines all code into this function.
+//! The module knows jobs and pointers. The module does not know element types or reductions. A
+//! reduction processes a whole list of jobs in one function, because the instruction set is enabled
+//! for a whole function. The compiler inlines the reduction's code into this function.
 
 #![allow(unsafe_code, reason = "makes slices from raw pointers")]
 
@@ -33,14 +33,14 @@ impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
                     prefetch_run(dst.wrapping_offset(later.dst), later.len, level);
                 }
             }
-            // Wrapping, because the position of an empty job may be outside the allocation.
+            // Wrapping offsets, because the position of an empty job may be outside the allocation.
             let dst = dst.wrapping_offset(job.dst);
             let src = src.wrapping_offset(job.src);
             if job.len == 0 {
                 continue;
             }
-            // SAFETY: the caller guarantees `job.len` elements on both sides, and that the sides
-            // do not overlap. With strides of 1 the elements are contiguous.
+            // SAFETY: the caller guarantees `job.len` elements on both sides, and that the sides do
+            // not overlap. With strides of 1 the elements are contiguous.
             unsafe {
                 if steps == Steps::UNIT {
                     let (dst, src) = slices(dst, src, job.len);
@@ -54,7 +54,7 @@ impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
     }
 }
 
-/// The `RunsFn` that replaces elements by clones.
+/// The `RunsFn` that replaces each element of `dst` by a clone of its element of `src`.
 ///
 /// # Safety
 ///
@@ -74,7 +74,7 @@ pub(super) unsafe fn assign_clones<T: Clone>(
     });
 }
 
-/// The `RunsFn` that writes clones to uninitialised memory.
+/// The `RunsFn` that writes clones of the elements of `src` to uninitialised memory.
 ///
 /// # Safety
 ///
@@ -93,8 +93,8 @@ pub(super) unsafe fn write_clones<T: Clone>(
     });
 }
 
-/// Calls `f` for each element of each job, in order. The arguments of `f` are the addresses of the
-/// element in the destination and of the corresponding element in the source.
+/// Calls `f` for each element of each job, in order. The arguments of `f` are the address of the
+/// element in the destination and the address of the corresponding element in the source.
 #[inline(always)]
 fn each<T>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, f: impl Fn(*mut T, *const T)) {
     for job in jobs {
@@ -104,8 +104,8 @@ fn each<T>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, f: impl Fn(
     }
 }
 
-/// Calls `f` with the addresses of `len` pairs of elements from `dst` and `src` on, with the
-/// strides `steps`, in order.
+/// Calls `f` with the addresses of `len` pairs of elements, in order. The first pair is at `dst`
+/// and `src`. The addresses of the next pairs follow at the strides `steps`.
 #[inline(always)]
 pub(super) fn each_pair<T>(
     mut dst: *mut T,
@@ -116,7 +116,8 @@ pub(super) fn each_pair<T>(
 ) {
     for _ in 0..len {
         f(dst, src);
-        // Wrapping, because the last addition may leave the allocation.
+        // Wrapping offsets, because the addresses after the last element may be outside the
+        // allocation.
         dst = dst.wrapping_offset(steps.dst);
         src = src.wrapping_offset(steps.src);
     }

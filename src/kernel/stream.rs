@@ -1,7 +1,7 @@
 //! Copies of whole cache lines with streaming (non-temporal) stores, which bypass the caches.
 //!
-//! The module knows bytes. It does not know when streaming pays. The stored data is in memory
-//! and not in a cache, so streaming pays only for cache lines that no worker uses soon.
+//! The module copies bytes. Its callers decide when to stream. After a streaming store, the data is
+//! in memory and not in a cache. So streaming pays only for cache lines that no worker uses soon.
 
 #![allow(unsafe_code, reason = "copies bytes through raw pointers")]
 
@@ -12,22 +12,26 @@ use super::dispatch::Kernel;
 use super::prefetch::{Distance, LINE, prefetch_source};
 use super::{Job, Steps};
 
-/// Bytes of the shortest run that is streamed. Shorter runs have too few whole cache lines.
+/// Minimum size, in bytes, of a run that is copied with streaming stores. Shorter runs have too few
+/// whole cache lines, and are copied with ordinary stores.
 const SHORTEST_BYTES: usize = 256;
 
-/// Prefetch distance of the source, in bytes.
+/// Prefetch distance inside a run, in bytes: how far ahead of the current cache line the source is
+/// prefetched.
 const DISTANCE: usize = 512;
 
-/// Copies one cache line with streaming stores. `AVX2`: whether to use the stores of AVX.
+/// Copies one cache line with streaming stores. `AVX2`: whether to use stores of 32 bytes (AVX)
+/// instead of 16 bytes (SSE2).
 ///
 /// # Safety
 ///
-/// A cache line can be read from `src` on and written from `dst` on. `dst` is aligned to the size
-/// of a cache line. If `AVX2`, the machine has AVX2.
+/// 64 bytes (one cache line) can be read at `src` and written at `dst`. `dst` is aligned to 64
+/// bytes. If `AVX2` is true, the machine has AVX2.
 #[inline(always)]
 unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
-    // SAFETY: the loads and stores are the two halves or the four quarters of the cache line. The
-    // caller guarantees AVX2. SSE2 is part of x86-64.
+    // SAFETY: the loads and stores access the two halves or the four quarters of the cache line,
+    // which the caller guarantees. If `AVX2` is true, the caller guarantees AVX2. SSE2 is part of
+    // x86-64.
     unsafe {
         if AVX2 {
             let (dst, src) = (dst.cast::<x86::__m256i>(), src.cast::<x86::__m256i>());
@@ -57,19 +61,20 @@ unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
 ///
 /// # Safety
 ///
-/// As for `copy_bytes`. `bytes` is a multiple of the size of a cache line, and `dst` is aligned to
-/// it.
+/// As for `copy_bytes`. In addition, `bytes` is a multiple of 64 (the size of a cache line), and
+/// `dst` is aligned to 64 bytes.
 #[cfg(not(miri))]
 #[inline(always)]
 pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
     debug_assert!(dst.addr().is_multiple_of(LINE), "inside a cache line");
     for position in (0..bytes).step_by(LINE) {
-        // SAFETY: the caller guarantees the bytes and the alignment.
+        // SAFETY: the caller guarantees that all `bytes` bytes are accessible, and that `dst` is
+        // aligned.
         unsafe { stream_line::<false>(dst.add(position), src.add(position)) };
     }
 }
 
-/// Orders the streaming stores of this thread before its later stores.
+/// Store fence: makes the earlier streaming stores of this thread visible before its later stores.
 #[cfg(not(miri))]
 #[inline(always)]
 pub(crate) fn fence() {
@@ -77,9 +82,10 @@ pub(crate) fn fence() {
     unsafe { x86::_mm_sfence() };
 }
 
-/// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether it prefetches inside long
-/// sources. The function has the contract of `copy`. In addition, strides are 1 and two jobs share
-/// no `dst` element ([`Streams`](super::Streams)). The function ends with a fence of its stores.
+/// The `RunsFn` that copies runs of elements of `W` bytes with streaming stores. `PREFETCHES`:
+/// whether to prefetch the source also inside a run of at least [`SHORTEST_BYTES`]. The contract is
+/// that of `copy`, with two more conditions: strides are 1, and no two jobs share a `dst` element
+/// ([`Streams`](super::Streams)). The function ends with a store fence.
 pub(super) struct Stream<const W: usize, const PREFETCHES: bool>;
 
 impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
@@ -96,23 +102,24 @@ impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
             let dst = dst.wrapping_offset(job.dst).cast();
             let src = src.wrapping_offset(job.src).cast();
             // SAFETY: the caller guarantees that the elements of each job can be read in the source
-            // and written in the destination. The caller guarantees that the machine has AVX2 if
-            // `AVX2`.
+            // and written in the destination. If `AVX2` is true, the caller guarantees that the
+            // machine has AVX2.
             unsafe { stream_bytes::<AVX2, PREFETCHES>(dst, src, job.len * W) };
         }
-        // Streaming stores are not ordered with later stores. Without this fence, a thread that
-        // learns of the end of the copy could read old data.
+        // The processor can make a streaming store visible after later ordinary stores. Without
+        // this fence, another thread could learn that the copy has ended, and still read the old
+        // data.
         // SAFETY: SSE is part of x86-64.
         unsafe { x86::_mm_sfence() };
     }
 }
 
-/// Copies `len` bytes: the whole cache lines of `dst` with streaming stores, the head and the tail
-/// with ordinary stores.
+/// Copies `len` bytes. If `len` is at least [`SHORTEST_BYTES`], the whole cache lines of `dst` are
+/// written with streaming stores. The bytes before and after them are written with ordinary stores.
 ///
 /// # Safety
 ///
-/// As for `copy_bytes`. If `AVX2`, the machine has AVX2.
+/// As for `copy_bytes`. If `AVX2` is true, the machine has AVX2.
 #[inline(always)]
 unsafe fn stream_bytes<const AVX2: bool, const PREFETCHES: bool>(
     dst: *mut u8,
@@ -125,8 +132,8 @@ unsafe fn stream_bytes<const AVX2: bool, const PREFETCHES: bool>(
     }
     let head = dst.align_offset(LINE).min(len);
     let tail = (len - head) % LINE;
-    // SAFETY: the head, the whole cache lines and the tail divide `0..len` into three parts. The
-    // cache lines begin at an aligned address.
+    // SAFETY: the head, the whole cache lines and the tail are three separate parts of `0..len`.
+    // The whole cache lines begin at an aligned address of `dst`.
     unsafe {
         copy_bytes(dst, src, head);
         for position in (head..len - tail).step_by(LINE) {

@@ -1,7 +1,7 @@
 //! The kernel table: the loop for each element type, reduction and instruction set.
 //!
-//! This module knows the names of the loops and the instruction sets of this machine. This module
-//! does not know how the loops work.
+//! This module knows the names of the loops, and the best instruction set of this machine. It does
+//! not know how the loops work.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
@@ -19,14 +19,14 @@ use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};
 
-/// Table of reductions. A row lists element types, reductions, and two pairs of a storage type and
-/// a loop. The first pair is for [`InstructionSet::Portable`], the second pair for
-/// [`InstructionSet::Avx2`] and for AVX-512. Groups use the first storage type with both
-/// instruction sets.
+/// Table of reductions. A row lists element types, reductions, and two pairs. A pair is a storage
+/// type and a loop. [`InstructionSet::Portable`] uses the first pair. [`InstructionSet::Avx2`] and
+/// [`InstructionSet::Avx512`] use the second pair. The function for groups uses the storage type of
+/// the first pair with every instruction set.
 macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
-        /// Returns the kernels of `isa` for a reduction. `None`: the elements do not have this
-        /// reduction. The machine must have `isa`.
+        /// Returns the kernels of `isa` for a reduction. `None`: the element type does not have
+        /// this reduction. The machine must have `isa`.
         #[inline]
         fn reduces(
             element: DType,
@@ -49,10 +49,11 @@ macro_rules! reduction_table {
     };
 }
 
-// AVX-512 was measured twice on Zen 4 and left out. AVX-512 is faster than AVX2 by a tenth to a
-// half for 16-bit floats and for products of bytes and 64-bit integers. AVX-512 is slower by a
-// tenth to a half for minima of 64-bit integers and sums of complex numbers. Other rows have the
-// same speed.
+// No loop of the table is compiled for AVX-512. On Zen 4, AVX-512 makes some rows faster and others
+// slower than AVX2. With AVX-512, products of 64-bit integers take 0.54 times as long as with AVX2,
+// and products of bytes 0.80 times. Minima of 64-bit integers take 1.13 to 1.33 times as long, and
+// sums of complex numbers 1.08 to 1.13 times. The figures of all rows are in
+// `docs/notes/2026-11-21-kernels.md`.
 reduction_table! {
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
@@ -80,8 +81,9 @@ reduction_table! {
     DType::Complex128, Mul => Complex<f64>, Plain; Complex<f64>, By<TwoComplex>;
 }
 
-/// Evaluates an expression for the storage type of an element type. `None`: the element type is
-/// not in the named list.
+/// Evaluates an expression in which a type name stands for the storage type of `$element`. The
+/// first word (for example `half`) names a list of element types. `None`: the element type is not
+/// in this list.
 macro_rules! for_type {
     (half $($rest:tt)*) => {
         for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16)
@@ -109,9 +111,9 @@ macro_rules! for_type {
     };
 }
 
-/// Returns the function for groups that are reduced in `f32`. `None`: the elements have no 16-bit
-/// float type, or the reduction is a minimum or maximum. A minimum or maximum is one of the
-/// operands, so a wider type does not change the result.
+/// Returns the function that reduces groups of 16-bit floats in `f32`. `None`: the elements are not
+/// 16-bit floats, or the reduction does not compute. A minimum or a maximum does not compute: its
+/// result is one of the operands, so `f32` does not change the result.
 fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
     for_type!(half element, T => match reduction {
         Reduction::Add => compiled::<groups::Fold<T, f32, Add, Kept>>(isa),
@@ -122,15 +124,15 @@ fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> O
     })
 }
 
-/// Returns the functions that multiply gradients in place and while copying them. `None`: the
-/// elements have no gradients.
+/// Returns the function that multiplies gradients in place, and the function that multiplies
+/// gradients while copying them. `None`: the element type has no gradients.
 fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
     for_type!(graded element, T => (multiply::<T>, copy_multiplied::<T>))
 }
 
 impl Kernels {
-    /// Returns the function for the gradients of groups. `None`: the elements do not have the
-    /// gradient of this reduction.
+    /// Returns the function that computes gradients group by group. `None`: the element type does
+    /// not have the gradient of this reduction.
     pub(crate) fn gradient(
         element: DType,
         reduction: Reduction,
@@ -139,8 +141,8 @@ impl Kernels {
         let isa = isa.min(InstructionSet::best());
         match reduction {
             Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
-            // Only the gradients of minima and maxima have loops for AVX2. Other gradients read
-            // each update and compute little.
+            // Only the gradients of minima and maxima have loops compiled for AVX2. The other
+            // gradients compute little per memory access.
             Reduction::Min | Reduction::Max => for_type!(float element, T => match isa {
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::Avx2 | InstructionSet::Avx512 => each_group::<T, Ties, true>,
@@ -154,7 +156,8 @@ impl Kernels {
 }
 
 impl Operation {
-    /// Checks whether the reduction of one vector needs several machine instructions.
+    /// Checks whether the cost model uses the rates of heavy reductions: reductions of 16-bit
+    /// floats, and products of 8-bit or 64-bit integers. Each vector needs several instructions.
     pub(crate) fn is_heavy(&self) -> bool {
         matches!(
             self.row,
@@ -169,12 +172,14 @@ impl Operation {
         )
     }
 
-    /// Returns the operation on plain elements. `None`: the elements do not have this reduction.
-    /// The instruction set is `isa`, or the best set of this machine if that is less.
+    /// Returns the operation of `reducing` on elements that are plain bytes (not cloned). `None`:
+    /// the element type does not have this reduction. If the machine does not have `isa`, the
+    /// operation uses the best instruction set of the machine.
     pub(crate) fn plain(element: DType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
-        // A mean has the size and the copies of a sum.
+        // The kernel table has no row for a mean. A mean uses the row of the sum, and its own
+        // function for groups.
         let kernels = match reduction {
             Reduction::Mean => Kernels::plain(element, Reduction::Add, isa)?,
             other => Kernels::plain(element, other, isa)?,
@@ -187,7 +192,7 @@ impl Operation {
             Accumulate::Wide => groups_in_f32(element, reduction, isa),
         };
         let native = match reduction {
-            // The running sum has the type of the elements.
+            // `T, T`: the running sum of the mean has the element type.
             Reduction::Mean => {
                 for_type!(divided element, T => compiled::<groups::Fold<T, T, Add, ByCount>>(isa))
             }
@@ -204,10 +209,10 @@ impl Operation {
         })
     }
 
-    /// Returns the operation that sums gradients from zero and multiplies the sums by a factor. A
-    /// sum of 16-bit floats is computed in `f32` over all gradients of one destination (a group).
-    /// This sum is multiplied once, before it is rounded to 16 bits. Sums of other types are
-    /// multiplied in the output. `None`: the elements have no gradients.
+    /// Returns the operation that adds the gradients of each destination, starting from zero, and
+    /// multiplies each sum by `factor`. For 16-bit floats, the sum of a destination is computed in
+    /// `f32`, multiplied, and only then rounded to 16 bits. Sums of other types are first written
+    /// to the output and then multiplied there. `None`: the element type has no gradients.
     pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         let isa = isa.min(InstructionSet::best());
@@ -227,9 +232,9 @@ impl Operation {
         })
     }
 
-    /// Returns the operation that moves gradients and multiplies each copy by a factor. A scatter
-    /// copies the gradients as its data, or a gather reads them. `None`: the elements have no
-    /// gradients.
+    /// Returns the operation that copies gradients and multiplies each copied element by `factor`.
+    /// A scatter uses it to copy `data` (here gradients) to its output, and a gather uses it for
+    /// all elements that it reads. `None`: the element type has no gradients.
     pub(crate) fn scaled_copy(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (_, multiplying) = multiplies(element)?;
         Some(Self {
@@ -239,7 +244,7 @@ impl Operation {
         })
     }
 
-    /// Returns the operation of gradients that a [`GradientFn`] computes group by group.
+    /// Returns the operation for gradients that a [`GradientFn`] computes group by group.
     pub(crate) fn gradient_groups(element: DType, isa: InstructionSet) -> Option<Self> {
         Some(Self {
             needs_groups: true,
@@ -247,8 +252,8 @@ impl Operation {
         })
     }
 
-    /// Returns the operation that multiplies gradients by a factor in place. `None`: the elements
-    /// have no gradients.
+    /// Returns the operation that multiplies gradients by `factor` in place. `None`: the element
+    /// type has no gradients.
     pub(crate) fn scale_in_place(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         Some(Self {
@@ -259,7 +264,8 @@ impl Operation {
     }
 }
 
-/// Returns the kernels of a reduction. Elements are stored as `T`, and as `G` for groups.
+/// Returns the kernels of the reduction `R`. The function for groups uses the storage type `G`. All
+/// other kernels use the storage type `T`.
 const fn reducing<G, T, L, R>(isa: InstructionSet) -> Kernels
 where
     G: ComputedIn<G> + Default,
@@ -280,7 +286,7 @@ where
     }
 }
 
-/// Returns the kernels that only move elements of 1, 2, 4, 8 and 16 bytes.
+/// Returns five sets of kernels that only move elements: for elements of 1, 2, 4, 8 and 16 bytes.
 const fn moving(isa: InstructionSet) -> [Kernels; 5] {
     [
         moves::<1>(isa),
@@ -291,7 +297,7 @@ const fn moving(isa: InstructionSet) -> [Kernels; 5] {
     ]
 }
 
-/// Returns the position in [`moving`] of the kernels for elements of `size` bytes.
+/// Returns the position, in the result of [`moving`], of the kernels for elements of `size` bytes.
 const fn row_of_moves(size: usize) -> usize {
     size.trailing_zeros() as usize
 }
@@ -324,16 +330,16 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     }
 }
 
-/// [`moving`] for each instruction set that has its own instances.
+/// Results of [`moving`] for the portable instruction set and for AVX2. AVX-512 uses those of AVX2.
 static MOVES: [[Kernels; 5]; 2] = [
     moving(InstructionSet::Portable),
     moving(InstructionSet::Avx2),
 ];
 
 impl Kernels {
-    /// Returns the kernels of an element type and a reduction. `None`: the elements do not have
-    /// this reduction. The instruction set is `isa`, or the best set of this machine if that is
-    /// less.
+    /// Returns the kernels of an element type and a reduction. `None`: the element type does not
+    /// have this reduction. If the machine does not have `isa`, the kernels are those of the best
+    /// instruction set of the machine.
     #[inline]
     pub(crate) fn plain(
         element: DType,
@@ -347,18 +353,18 @@ impl Kernels {
         MOVES[isa.min(InstructionSet::Avx2) as usize].get(row_of_moves(element.size()))
     }
 
-    /// Returns the kernels that clone elements one by one.
+    /// Returns the kernels that replace elements by clones, one by one.
     pub(crate) fn cloned<T: Clone>() -> &'static Self {
         &const { Self::one_by_one(size_of::<T>(), runs::assign_clones::<T>) }
     }
 
-    /// Returns the kernels that clone elements into uninitialised memory. These kernels do not drop
-    /// the memory's old contents.
+    /// Returns the kernels that clone elements into uninitialised memory, one by one. These kernels
+    /// do not drop the old contents of the memory.
     pub(crate) fn cloned_into_uninit<T: Clone>() -> &'static Self {
         &const { Self::one_by_one(size_of::<T>(), runs::write_clones::<T>) }
     }
 
-    /// Returns kernels that have only one function, `copy`, for elements of `size` bytes.
+    /// Returns kernels for elements of `size` bytes whose only function is `copy`.
     const fn one_by_one(size: usize, copy: RunsFn) -> Self {
         Self {
             size,

@@ -1,5 +1,5 @@
-//! Compares every row of the kernel table, on every instruction set of this machine, with scalar
-//! code that shares nothing with the kernels.
+//! Tests that compare every row of the kernel table, on every instruction set of this machine, with
+//! scalar code that shares nothing with the kernels.
 
 #![allow(unsafe_code, reason = "calls kernels")]
 #![allow(clippy::cast_possible_wrap, reason = "positions in small buffers")]
@@ -20,7 +20,7 @@ use super::RunsFn;
 use super::Spread;
 use super::Steps;
 
-/// Bytes at `misalignment` behind an address that is aligned to a cache line.
+/// Bytes that begin `misalignment` bytes after an address that is aligned to a cache line.
 struct Buffer {
     bytes: Vec<u8>,
     start: usize,
@@ -48,7 +48,8 @@ impl Buffer {
     }
 }
 
-/// A generator of pseudorandom bits (splitmix64), so that every run has the same values.
+/// A generator of pseudorandom bits (splitmix64). The tests pass fixed seeds, so every execution of
+/// the tests uses the same values.
 struct Bits(u64);
 
 impl Bits {
@@ -64,19 +65,19 @@ impl Bits {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
     }
 
-    /// Returns a destination number below `bound`.
+    /// Returns a pseudorandom destination number below `bound`.
     fn number(&mut self, bound: usize) -> u32 {
         u32::try_from(self.below(bound)).expect("a small bound")
     }
 }
 
-/// Returns the positions of the `len` elements of a run that begins at `start`, with the stride
-/// `step`. The run is the destination or the source of a job.
+/// Returns the positions of the `len` elements of a run that begins at position `start` and has the
+/// stride `step`. The run is the destination or the source of a job.
 fn positions(start: isize, step: isize, len: usize) -> impl Iterator<Item = usize> {
     (0..len as isize).map(move |i| usize::try_from(start + i * step).expect("inside"))
 }
 
-/// Calls `kernel` after checking that every job is inside the buffers.
+/// Checks that every element of `jobs` is inside the buffers, then calls `kernel`.
 fn call(kernel: RunsFn, size: usize, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
     for job in jobs {
         for position in positions(job.dst, steps.dst, job.len) {
@@ -86,13 +87,13 @@ fn call(kernel: RunsFn, size: usize, dst: &mut [u8], src: &[u8], jobs: &[Job], s
             assert!((position + 1) * size <= src.len(), "source");
         }
     }
-    // SAFETY: the elements are inside two initialised buffers, as checked above. The callers align
-    // the buffers for the element type.
+    // SAFETY: the elements are inside two initialised buffers, as checked above. The callers pass
+    // buffers that are aligned for the element type.
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), jobs, steps) };
 }
 
-/// Calls a kernel for single elements after checking that every element is inside the buffers.
-/// `wide`: whether offsets have 64 bits.
+/// Checks that every element is inside the buffers, then calls a kernel for single elements.
+/// `wide`: whether the kernel gets the offsets as `u64` instead of `u32`.
 fn call_elements(
     kernel: Elements,
     size: usize,
@@ -108,7 +109,8 @@ fn call_elements(
         assert!((position + 1) * size <= dst.len(), "destination");
     }
     let (dst, src) = (dst.as_mut_ptr(), src.as_ptr());
-    // A list that is long enough for prefetching runs with it and without it.
+    // `is_near` turns prefetching off. So 64-bit offsets run without prefetching, and 32-bit
+    // offsets run with prefetching if their list is long enough.
     let is_near = wide;
     let spread = Spread { scale, is_near };
     if wide {
@@ -123,7 +125,7 @@ fn call_elements(
     }
 }
 
-/// Calls a kernel for rows after checking that every row is inside the buffers.
+/// Checks that every row is inside the buffers, then calls a kernel for rows.
 fn call_rows(
     kernel: RowsFn,
     size: usize,
@@ -141,8 +143,8 @@ fn call_rows(
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), numbers, rows) };
 }
 
-/// Returns one job for each row of a [`RowsFn`] call: the same elements as a run of source and
-/// destination.
+/// Returns one job for each row of a [`RowsFn`] call. The job has the same destination elements and
+/// source elements as the row.
 fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     let job = |(position, &number): (usize, &u32)| Job {
         dst: number as isize * rows.unit,
@@ -155,7 +157,8 @@ fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     numbers.iter().enumerate().map(job).collect()
 }
 
-/// Source numbers of 40 rows. The numbers are not in order, and each number occurs twice.
+/// Source numbers of 40 rows. The numbers are not in order, and each number from 0 to 19 occurs
+/// twice.
 const SOURCES: [u32; 40] = {
     let mut sources = [0; 40];
     let mut row = 0;
@@ -166,13 +169,15 @@ const SOURCES: [u32; 40] = {
     sources
 };
 
-/// Returns the [`RowsForm`]s of the tests, for rows of several lengths. The four kinds of strides
-/// are: contiguous rows; rows with gaps; source rows with gaps, destination rows contiguous; and
-/// overlapping destination rows that all read one source row. Each form occurs with source numbers
-/// in order and in a list, and with `is_near` set and not set.
+/// Returns the [`RowsForm`]s of the tests: for each length of a row, four kinds of strides. The
+/// first kind has adjacent rows in the source and the destination. The second kind has gaps between
+/// the rows of both. The third kind has gaps only between the rows of the source. In the fourth
+/// kind, rows of the destination overlap (from 2 elements on), and all rows read one source row.
+/// Each form occurs with and without a list of source numbers, and with `is_near` true and false.
 fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
-    // Lengths with a separate loop, and lengths that need arrays of 8, 4, 2 and 1.
+    // Lengths of rows, in elements. Some lengths have a separate loop. Other lengths are divided
+    // into arrays of 8, 4, 2 and 1 elements.
     [1_usize, 2, 3, 4, 5, 7, 8, 12, 16, 24, 32, 33, 63, 64, 130]
         .into_iter()
         .flat_map(move |len| {
@@ -203,7 +208,8 @@ fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
 
 #[test]
 fn every_instruction_set_is_listed() {
-    // The other tests use this list, so it must be complete.
+    // The other tests run for each instruction set in `InstructionSet::available`, so that list
+    // must have all sets of the machine.
     #[cfg(target_arch = "x86_64")]
     assert_eq!(
         InstructionSet::available().contains(&InstructionSet::Avx2),

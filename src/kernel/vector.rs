@@ -1,9 +1,11 @@
-//! Vectors of the instruction set that the crate is compiled for.
+//! Vectors for the portable loops, which use only the instruction set that the crate is compiled
+//! for.
 //!
-//! The module knows the vector types of `wide`. It has no minimum and maximum of floats, for two
-//! reasons. `wide` has other rules for NaN and ties. Vector comparisons with a blend measured
-//! slower than the scalar loop (SSE2: 151 ns instead of 105 ns for 4 KiB of `f32`). All other
-//! operations measured as fast as scalar loops or faster.
+//! The module implements the reductions with the vector types of the crate `wide`. It has no
+//! minimum and maximum of floats, for two reasons. The minimum and maximum of `wide` have other
+//! rules for NaN and ties. A loop that compares vectors and blends them is slower than the scalar
+//! loop (SSE2: 151 ns instead of 105 ns for 4 KiB of `f32`). All other operations with `wide`
+//! measured as fast as scalar loops, or faster.
 
 use super::reduce::{Arithmetic, Ordered, Vector, arithmetic, ordered};
 use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};

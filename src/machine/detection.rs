@@ -1,9 +1,10 @@
 //! Detects the cache sizes of this machine.
 //!
-//! This module knows the system's files. This module does not know how the sizes are used.
+//! The module knows the system's files about caches. It does not know how the sizes are used.
 
-/// Lists the system's files on the caches of the first processor: type, level and size of each
-/// cache. The paths are literals, because building a path needs an allocation, which may fail.
+/// Lists the paths of the system's files that describe the caches of the first processor: for each
+/// cache, the files with its type, its level and its size. The paths are literals, because building
+/// a path at run time needs an allocation, which may fail.
 #[cfg(all(target_os = "linux", not(miri)))]
 macro_rules! cache_files {
     ($($index:literal)*) => {
@@ -15,8 +16,9 @@ macro_rules! cache_files {
     };
 }
 
-/// Returns the bytes of the first-level, second-level and last-level data cache of the first
-/// processor. A level without a cache has 0 bytes. `None`: the system does not report the caches.
+/// Returns the bytes of the first-level, second-level and last-level cache of data on the first
+/// processor. A level without such a cache has 0 bytes. `None`: the system does not report the
+/// caches, or reports no cache of the first level.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(super) fn detect() -> Option<[u64; 3]> {
     let mut caches = [0; 3];
@@ -35,8 +37,8 @@ pub(super) fn detect() -> Option<[u64; 3]> {
     (caches[0] > 0).then_some(caches)
 }
 
-/// Returns the first 32 bytes of a file as text, without surrounding white space. The function does
-/// not allocate: the standard library keeps paths of this length on the stack.
+/// Returns the first 32 bytes of a file as text, without leading and trailing white space. The
+/// function does not allocate: the standard library copies short paths to the stack.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
     use std::io::Read;
@@ -45,13 +47,13 @@ fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
     Some(std::str::from_utf8(&buffer[..len]).ok()?.trim())
 }
 
-/// Returns `None`: only Linux reports the caches.
+/// Returns `None`: the caches are detected only on Linux.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(super) fn detect() -> Option<[u64; 3]> {
     None
 }
 
-/// Parses a size as the system writes it, for example `1024K`.
+/// Parses a cache size as the system writes it, for example `1024K`, and returns the bytes.
 #[cfg(any(test, all(target_os = "linux", not(miri))))]
 fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! Reads and writes a machine as text: a line for the caches, for the vendor, and for each rate and
-//! variant.
+//! Reads and writes a machine as text: one line for the cache sizes, one line for the vendor, one
+//! line for each rate, and one line for each variant.
 //!
-//! The module knows names and numbers. It does not know their meaning.
+//! The module knows the names and values of rates and variants. It does not know their meaning.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -20,15 +20,15 @@ const VENDOR: &str = "vendor";
 const INVALID: &str = "invalid value; sizes and variants are whole numbers, rates are numbers from \
                        0 to below 1e12, the vendor is `amd`, `intel` or `other`";
 
-/// Bytes of the largest file that is read. A file that [`Machine::write`] wrote has about 2 KiB.
+/// Maximum size, in bytes, of a machine file. A file that [`Machine::write`] wrote has about 2 KiB.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Why a machine could not be read or written.
+/// Reason why a machine could not be read from a file or written to a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// The system failed to read or write the file, or a file to read is not a regular file of at
-    /// most 64 KiB.
+    /// The system failed to read or write the file, or the file to read is not a regular file, or
+    /// is larger than 64 KiB.
     #[error("{}: {source}", path.display())]
     File {
         /// Path of the file.
@@ -39,7 +39,7 @@ pub enum MachineError {
     /// A line has an unknown name or invalid values.
     #[error("line {line}: {reason}")]
     Line {
-        /// Number of the line, from 1 on.
+        /// Number of the line. The first line of the file has the number 1.
         line: usize,
         /// What is wrong with the line, and how to fix it.
         reason: &'static str,
@@ -47,13 +47,13 @@ pub enum MachineError {
 }
 
 impl Machine {
-    /// Reads a machine from a file that [`write`](Self::write) wrote.
+    /// Reads a machine from a file in the format of [`write`](Self::write).
     ///
-    /// The file must be a regular file of at most 64 KiB. It may contain only a part of the lines.
-    /// Without a line for caches, the machine has the [detected](Self::detected) caches. Rates and
-    /// variants of kernels without a line are typical of this machine's vendor. A line `vendor =
-    /// amd`, `vendor = intel` or `vendor = other` discards all rates and variants of earlier lines,
-    /// and takes the typical rates and variants of that vendor. Text after a `#` is a comment.
+    /// The file must be a regular file of at most 64 KiB. Every line may be missing. Without a line
+    /// for the caches, the machine has the [detected](Self::detected) cache sizes. Rates and kernel
+    /// variants that have no line get the typical values of the detected vendor. A line `vendor =
+    /// amd`, `vendor = intel` or `vendor = other` sets all rates and variants to the typical values
+    /// of the named vendor, and overrides the lines before it. Text after a `#` is a comment.
     ///
     /// # Errors
     ///
@@ -76,14 +76,15 @@ impl Machine {
     }
 }
 
-/// Returns the text of a regular file of at most [`MAX_BYTES`].
+/// Reads the text of a regular file. Refuses other files, and files of more than [`MAX_BYTES`]
+/// bytes.
 ///
-/// Another process may replace the file at any time, so the check before the file is opened is not
-/// enough. For this reason, opening the file never blocks, and the number of bytes that are read is
-/// limited too.
+/// Another process may replace the file between the check of its type and the opening. So the file
+/// is opened without blocking, and at most `MAX_BYTES + 1` bytes are read.
 fn read_text(path: &Path) -> io::Result<String> {
     let refused = |kind, reason| Err(io::Error::new(kind, reason));
-    // Checked before the file is opened, because opening a device may have side effects.
+    // The type is checked before the file is opened, because opening a device may have side
+    // effects.
     if !fs::metadata(path)?.is_file() {
         return refused(ErrorKind::InvalidInput, "not a regular file");
     }
@@ -95,7 +96,8 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Opens a file for reading. A FIFO without a writer opens at once and is empty.
+/// Opens a file for reading. On Unix, opening a FIFO without a writer does not block, and the FIFO
+/// reads as empty.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -128,7 +130,8 @@ impl FromStr for Machine {
 }
 
 impl Machine {
-    /// Applies one line without its comment. Returns what is wrong with the line.
+    /// Sets the value that one line of the file names. The line has no comment. The error says what
+    /// is wrong with the line.
     fn apply(&mut self, line: &str) -> Result<(), &'static str> {
         let (name, values) = line.split_once('=').ok_or("no `=`; use `name = values`")?;
         let (name, values) = (name.trim(), values.split_whitespace());
@@ -153,7 +156,7 @@ impl Machine {
         fill(rate, values, |text| parsed(text).filter(is_valid_rate))
     }
 
-    /// Returns the text of the file.
+    /// Returns the text of the machine file.
     fn to_text(&self) -> String {
         let [first, second, last] = self.caches;
         let mut lines = vec![
@@ -179,12 +182,14 @@ fn parsed<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// Checks whether costs, which are sums and products of rates, stay finite and can be compared.
+/// Checks whether a rate is at least 0 and below 1e12. With such rates, costs (sums and products of
+/// rates) stay finite and are never NaN.
 fn is_valid_rate(rate: &f64) -> bool {
     (0.0..1e12).contains(rate)
 }
 
-/// Parses one value for each place. Returns what is wrong with the values.
+/// Parses exactly one value for each element of `places`, and stores it there. The error says what
+/// is wrong with the values.
 fn fill<'t, T>(
     places: &mut [T],
     mut values: impl Iterator<Item = &'t str>,

@@ -1,7 +1,8 @@
-//! Measures the cost of cache lines on this machine, and scales typical rates by this cost.
+//! Measures the cost of accessing a cache line on this machine. Multiplies typical rates by the
+//! ratio of this cost to the cost on a reference machine.
 //!
-//! The module knows a clock and allocates the memory that it measures. The module does not know
-//! scatters or gathers.
+//! The module uses a clock, and allocates the memory that it accesses. It does not know scatters or
+//! gathers.
 
 use std::array::from_fn;
 use std::hint::black_box;
@@ -11,11 +12,11 @@ use super::{Rates, Vendor};
 use crate::kernel::flush;
 use crate::memory::zeroed;
 
-/// Words of 8 bytes in a cache line.
+/// Number of 8-byte words in a cache line.
 const LINE_WORDS: usize = 8;
 
-/// Bytes of the largest region that is measured. The allocation of 8 MiB costs 6 of the 50
-/// milliseconds on a slow virtual machine.
+/// Maximum size, in bytes, of a measured region. On a slow virtual machine, allocating 8 MiB takes
+/// 6 of the 50 milliseconds of the whole measurement.
 const MAX_BYTES: u64 = 8 << 20;
 
 /// Maximum number of 8-byte words that one round of a measurement accesses: 1 MiB.
@@ -26,14 +27,16 @@ const MIN_TIME: Duration = Duration::from_micros(400);
 /// Minimum number of rounds for one kind of access in one cache level or in memory.
 const MIN_ROUNDS: usize = 3;
 
-/// Largest ratio between the cost of a cache line on this machine and on the reference machine.
-/// Measurements with a larger ratio were disturbed.
+/// Largest credible ratio of the cost of a cache line on this machine to its cost on the reference
+/// machine. The smallest is its reciprocal. A ratio outside these limits is attributed to a
+/// disturbed measurement, and is replaced by the nearer limit.
 const MAX_RATIO: f64 = 5.0;
 
 /// Nanoseconds per cache line, for each kind of access in [`KINDS`].
 type Lines = [f64; 4];
 
-/// Kinds of access: functions that access all cache lines of a slice.
+/// Kinds of access. Each function makes about as many accesses to cache lines as the slice has
+/// cache lines.
 const KINDS: [fn(&mut [u64]); 4] = [read_in_order, write_in_order, write_anywhere, copy_half];
 
 /// Costs of cache lines on the Intel reference machine, a Xeon (Skylake) at 2.5 GHz. The typical
@@ -63,16 +66,18 @@ fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     }
 }
 
-/// Returns the typical [`Rates`] of a vendor's machines, scaled by the measured costs of cache
-/// lines on this machine. `None`: the memory for the measurement could not be allocated.
+/// Measures this machine, and returns the typical [`Rates`] of `vendor` after [`scaled`] has
+/// adapted them to the measured costs. `None`: the memory for the measurement could not be
+/// allocated.
 pub(super) fn rates(caches: [u64; 3], vendor: Vendor) -> Option<Rates> {
     lines(caches).map(|here| scaled(&here, vendor))
 }
 
-/// Returns the typical rates of a vendor's machines, scaled by the ratio of the costs of cache
-/// lines `here` to the costs on the reference machine. Rates that are marked as `step` depend on
-/// the speed of the core. These rates are scaled by the mean ratio of three kinds of access in the
-/// first-level cache.
+/// Returns the typical rates of `vendor`, adapted to the costs of cache lines `here`. The rates
+/// `read`, `ordered`, `random`, `restart` and `copied` are multiplied by ratios of costs: the cost
+/// here divided by the cost on the reference machine. Rates that are marked as `step` depend on the
+/// speed of the core. They are multiplied by the mean ratio of reads, ordered writes and random
+/// writes in the first-level cache. The other rates stay typical.
 fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
     let there = reference(vendor);
     let [read, ordered, random, copied] = from_fn(|kind| {
@@ -94,16 +99,16 @@ fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
     rates
 }
 
-/// Multiplies each rate by its ratio.
+/// Multiplies each rate by the ratio at the same position.
 fn scale(rates: &mut [f64], ratios: &[f64]) {
     for (rate, ratio) in rates.iter_mut().zip(ratios) {
         *rate *= ratio;
     }
 }
 
-/// Measures the costs of cache lines on this machine, for each kind of access, in each of the three
-/// cache levels and in memory. `caches` has the bytes of the cache levels. `None`: the memory for
-/// the measurement could not be allocated.
+/// Measures the nanoseconds per cache line on this machine, for each of the three cache levels and
+/// for memory, and for each kind of access. `caches` has the bytes of the cache levels. `None`: the
+/// memory for the measurement could not be allocated.
 fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     let sizes = caches.map(|bytes| {
         let words = usize::try_from((bytes / 2).min(MAX_BYTES) / 8).unwrap_or(0);
@@ -111,7 +116,7 @@ fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     });
     let mut memory = zeroed::<u64>(sizes[2]).ok()?;
     Some(from_fn(|level| {
-        // Flushed cache lines come from memory.
+        // To measure memory, the cache lines are flushed from the caches before each round.
         let is_flushed = level == sizes.len();
         let region = &mut memory[..sizes[level.min(2)]];
         if !is_flushed {
@@ -121,8 +126,8 @@ fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     }))
 }
 
-/// Measures the cost of one kind of access to a region. Returns the nanoseconds per cache line in
-/// the fastest round.
+/// Measures one kind of access to a region in several rounds. Returns the nanoseconds per cache
+/// line of the fastest round.
 fn line(region: &mut [u64], access: fn(&mut [u64]), is_flushed: bool) -> f64 {
     let len = region.len().min(ROUND_WORDS);
     let parts = region.len() / len;
@@ -148,20 +153,20 @@ fn line(region: &mut [u64], access: fn(&mut [u64]), is_flushed: bool) -> f64 {
     best
 }
 
-/// Reads each cache line in order.
+/// Reads all words of the slice, in order.
 fn read_in_order(part: &mut [u64]) {
     black_box(part.iter().fold(0_u64, |sum, &word| sum.wrapping_add(word)));
 }
 
-/// Writes each cache line in order.
+/// Increments all words of the slice, in order.
 fn write_in_order(part: &mut [u64]) {
     for word in part {
         *word = word.wrapping_add(1);
     }
 }
 
-/// Writes as many cache lines as the slice has, in random order. No access depends on an earlier
-/// one.
+/// Increments one word of a pseudorandom cache line, as often as the slice has cache lines. The
+/// address of an access does not depend on earlier accesses.
 fn write_anywhere(part: &mut [u64]) {
     let lines = part.len() / LINE_WORDS;
     for number in 0..lines as u64 {
@@ -171,8 +176,8 @@ fn write_anywhere(part: &mut [u64]) {
     }
 }
 
-/// Copies one half of the slice to the other half. A copied cache line counts as two lines, one
-/// that is read and one that is written.
+/// Copies the second half of the slice to the first half. A copied cache line counts as two
+/// accessed lines: one is read, and one is written.
 fn copy_half(part: &mut [u64]) {
     let (to, from) = part.split_at_mut(part.len() / 2);
     let len = to.len().min(from.len());

@@ -1,7 +1,7 @@
-//! The cost of cache lines, tuples and passes.
+//! The rates of the cost model: costs of cache lines, of tuples and of steps of a schedule.
 //!
-//! The rates are fitted to the records in `benches/machines`. `docs/notes/2026-11-23-costs.md`
-//! describes the fit and its errors.
+//! Most rates are fitted to the measurements in `benches/machines`. A few rates are set by hand.
+//! `docs/notes/2026-11-23-costs.md` describes the fit and its errors.
 
 use std::slice::{from_mut, from_ref};
 
@@ -11,13 +11,14 @@ use super::vendor::Vendor;
 
 /// Defines the table of rates. A row has the meaning of a rate, its name, its type, and its values
 /// for Intel and for AMD. Other vendors use the values for Intel. All values are for one core of a
-/// server with several cores. The word `step` marks a rate that is lower on a faster core.
+/// server with several cores. The word `step` marks a rate of instructions, which is lower on a
+/// faster core.
 macro_rules! rates {
     ($(
         $(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr $(, $step:ident)?;
     )*) => {
-        /// Costs in nanoseconds, unless a rate is marked as a ratio. The four values of a rate are
-        /// for the first-level, second-level and last-level cache and for memory.
+        /// Costs in nanoseconds, unless a comment says that the rate is a ratio. If a rate has four
+        /// values, they are for the first-level, second-level and last-level cache and for memory.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Rates {
             $($(#[$meaning])* pub(crate) $name: $numbers,)*
@@ -37,7 +38,7 @@ macro_rules! rates {
                 [$((stringify!($name), cast_slice::<_, f64>(from_ref(&self.$name))),)*].into_iter()
             }
 
-            /// Returns the values of the rate with this name.
+            /// Returns the values of the rate `name`.
             pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut [f64]> {
                 match name {
                     $(stringify!($name) => Some(cast_slice_mut(from_mut(&mut self.$name))),)*
@@ -53,120 +54,133 @@ macro_rules! rates {
     };
 }
 
-/// Returns `rate`. `Rates::steps_mut` calls this function for each rate that the table marks with
-/// the word `step`: a rate that is lower on a faster core.
+/// Returns `rate` unchanged. The word `step` in the table expands to a call of this function in
+/// `Rates::steps_mut`.
 fn step(rate: &mut f64) -> &mut f64 {
     rate
 }
 
 rates! {
-    /// Cost of a cache line in random order that is prefetched early and written.
+    /// Cost of writing a cache line if lines are written in random order and prefetched early.
     random: [f64; 4] = [4.8, 2.2, 7.9, 12.0], [7.6, 3.5, 4.0, 1.2];
-    /// Additional cost of a page that the translation buffer does not have, and additional cost if
-    /// the page table is also not in the second-level cache.
+    /// Two costs that are added to `random`: the cost of a miss of the translation buffer (TLB),
+    /// and the further cost of a miss whose page table is not in the second-level cache.
     page_walk: [f64; 2] = [9.0, 35.0], [13.0, 22.0];
-    /// Cost of each cache line of a row after the first line, as a ratio of `random`, the cost of
-    /// the first line.
+    /// Rows in random order: cost of each cache line after the first line of a row, as a ratio of
+    /// the cost of the first line. In written rows, the ratio applies to the difference between a
+    /// random and an ordered line, and the cost of an ordered line is added.
     next_line: f64 = 0.0085, 0.039;
-    /// Cost of a cache line that is written in order.
+    /// Cost of writing a cache line if lines are written in the order of their addresses.
     ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.14, 0.12, 1.1, 8.7];
-    /// Cost of a cache line at a higher address than all earlier lines, in another page, as a ratio
-    /// of `random`.
+    /// Cost of writing a cache line if destinations ascend but neighbours are at least a memory
+    /// page apart, as a ratio of the cost of a line in random order.
     ascending: f64 = 0.27, 0.54;
-    /// Cost of a cache line of updates that is read in order.
+    /// Cost of reading a cache line of updates if the updates are read in order.
     read: [f64; 4] = [0.097, 1.9, 0.41, 1.2], [0.093, 1.2, 0.32, 0.42];
-    /// Cost of a cache line of data that is copied. The three values are for a source and a
-    /// destination in the second-level cache, in the last-level cache, and in memory.
+    /// Cost of copying one cache line from data to the output. The three values are for copies
+    /// whose source and output together fit in the second-level cache, fit in the last-level cache,
+    /// or fit in no cache.
     copied: [f64; 3] = [1.8, 4.2, 6.0], [1.2, 2.0, 4.6];
-    /// Cost of a copy with streaming stores, as a ratio of a copy with ordinary stores.
+    /// Cost of writing with streaming stores, as a ratio of the cost with ordinary stores.
     streamed: f64 = 0.8, 0.44;
-    /// Cost of a copy to new memory in pieces, as a ratio of the cost of one copy of all bytes.
+    /// Cost of copying data to new memory in several pieces, as a ratio of the cost of copying all
+    /// bytes at once.
     new_in_pieces: f64 = 1.0, 1.6;
-    /// Cost of continuing to read at another row after a part of a row.
+    /// Schedule by column: cost of a restart of the hardware prefetcher, when a worker has read its
+    /// part of a row of updates and continues at the next row.
     restart: [f64; 4] = [0.0, 2.2, 19.0, 26.0], [0.0, 10.0, 37.0, 21.0];
-    /// Throughput that each further worker adds, as a ratio of the throughput of the first worker.
+    /// Throughput that each worker after the first adds, as a ratio of the throughput of one
+    /// worker.
     parallel: f64 = 0.85, 0.85;
-    /// Number of workers that memory serves at full speed at the same time.
+    /// Maximum speedup of moving cache lines: the throughput of all workers together, as a ratio of
+    /// the throughput of one worker.
     memory_workers: f64 = 8.0, 8.0;
-    /// Cost of starting tasks and waiting for the last one.
+    /// Cost of starting tasks on several workers and waiting until the last task ends.
     wake: f64 = 20000.0, 15000.0;
-    /// Cost of a tuple whose window is a single element.
+    /// Cost of a tuple whose window is a single element, without combining and cache lines.
     element: f64 = 0.28, 0.27, step;
-    /// Cost of a tuple whose window is a row.
+    /// Cost of a tuple whose window is a row, without combining and cache lines.
     row: f64 = 1.6, 1.3, step;
-    /// Cost of each run of a window after the first run.
+    /// Additional cost of each run of a window after its first run.
     run: f64 = 5.0, 5.0, step;
-    /// Cost of a tuple whose window is joined to the previous window.
+    /// Cost of each tuple if contiguous windows are joined, that is, applied as one longer window.
     joined: f64 = 0.81, 0.038, step;
-    /// Cost of a run of joined windows.
+    /// Additional cost of a tuple whose window is the first window of a longer window.
     joined_run: f64 = 27.0, 110.0, step;
-    /// Cost of combining 32 bytes.
+    /// Cost of combining 32 bytes of updates with the output.
     vector: f64 = 0.31, 0.17, step;
-    /// Cost of combining one of the elements after the last 32 bytes.
+    /// Cost of combining one element of a window after its last whole 32 bytes.
     last_element: f64 = 0.11, 0.26, step;
-    /// Cost of combining 32 bytes of elements that need several instructions, as a ratio of
+    /// Cost of combining 32 bytes if a vector of elements needs several instructions, as a ratio of
     /// `vector`.
     heavy: f64 = 1.5, 0.61;
-    /// Cost of combining one element that needs several instructions, after the last 32 bytes.
+    /// Cost of combining one element of a window after its last whole 32 bytes, if a vector of
+    /// elements needs several instructions.
     heavy_element: f64 = 0.59, 0.98, step;
-    /// Cost of moving 32 bytes, as a ratio of `vector`.
+    /// Cost of writing 32 bytes of updates that replace the existing values, as a ratio of
+    /// `vector`.
     moved: f64 = 2.1, 4.7;
-    /// Cost of waiting for the previous tuple, if the two tuples have one destination.
+    /// Cost of waiting for the result of the previous tuple, if both tuples have the same
+    /// destination.
     chain: f64 = 2.2, 1.7, step;
-    /// Cost of reading the position of a tuple from a list.
+    /// Cost of reading a tuple's position, if a worker applies a list of positions.
     listed: f64 = 1.4, 2.0, step;
-    /// In the schedule by destination: cost of checking whether the destination of a tuple is in
-    /// the worker's range of destinations.
+    /// Schedule by destination: cost of checking whether the destination of a tuple is in the
+    /// worker's range of destinations.
     filtered: f64 = 2.7, 2.2, step;
-    /// In the schedule by destination: cost of keeping a tuple whose destination is in the worker's
-    /// range.
+    /// Schedule by destination: cost of writing a tuple to the worker's list, if its destination is
+    /// in the worker's range.
     kept: f64 = 0.58, 0.45, step;
-    /// In the schedule by partition: cost of a partition.
+    /// Schedule by partition: fixed cost of each partition.
     partition: f64 = 630.0, 2000.0, step;
-    /// In the schedule by partition: cost of counting a tuple.
+    /// Schedule by partition: cost per tuple of counting the tuples of each partition.
     partition_count: f64 = 2.3, 2.7, step;
-    /// In the schedule by partition: cost of moving a tuple.
+    /// Schedule by partition: cost of moving a tuple to its partition, without `partition_value`.
     partition_move: f64 = 1.3, 1.1, step;
-    /// In the schedule by partition: cost of moving 4 bytes of a value with its tuple, or the
-    /// number of a tuple.
+    /// Schedule by partition: cost of moving 4 bytes of a tuple's value (single elements), or of
+    /// moving the tuple's position (longer windows).
     partition_value: f64 = 0.76, 3.3, step;
-    /// In the schedule by partition: cost of moving a value of a kept plan whose tuples are already
-    /// sorted, as a ratio of `partition_move` and `partition_value` together.
+    /// Schedule by partition, kept plan, single elements: cost of moving the value of a tuple in
+    /// each execution, as a ratio of the cost of moving tuple and value in a one-shot call.
     values_again: f64 = 0.13, 0.63;
-    /// In the schedule by partition: cost of reading a row of updates, as a ratio of the modelled
-    /// cost of reading a row at a random position (`random_rows_cost` in `exec::cost`).
+    /// Schedules by partition and by destination: additional cost of reading a row of updates that
+    /// is apart from the previous row, as a ratio of the modelled cost of reading a row at a random
+    /// position (`random_rows_cost` in `exec::cost`).
     partition_rows: f64 = 2.7, 0.89;
-    /// Cost of sorting a tuple by its destination.
+    /// Cost per tuple of sorting the list by destination.
     sort: f64 = 7.4, 8.1, step;
-    /// Cost of sorting a tuple by its destination if the destinations are in order.
+    /// Cost per tuple of sorting the list by destination, if the destinations already ascend but
+    /// some are equal.
     sort_ordered: f64 = 7.3, 7.7, step;
-    /// Schedule "last write": cost of applying one last write. The last write is the only update of
-    /// a destination that this schedule applies. The cost of the accessed memory is not included.
+    /// Schedule by last write: additional cost of one last write, without cache lines. The last
+    /// write is the only update of a destination that this schedule applies.
     last_write: f64 = 7.1, 4.2, step;
-    /// Schedule "last write": cost of reading the row of updates of a last write, as a ratio of the
-    /// modelled cost of reading a row at a random position.
+    /// Schedule by last write: additional cost of reading the row of updates of a last write at a
+    /// random position, as a ratio of `random_rows_cost`.
     last_write_rows: f64 = 9.2, 5.8;
-    /// Schedule "last write": additional cost of each last write if the call is not in place.
+    /// Schedule by last write: additional cost of each last write if the call is out of place.
     slice: f64 = 2.0, 12.0, step;
-    /// Groups: cost of a group.
+    /// Schedule "grouped": cost of a group, for each run of its window. A group is all tuples of
+    /// one destination.
     group: f64 = 66.0, 97.0, step;
-    /// Groups: cost of a tuple.
+    /// Schedule "grouped": cost of a tuple, for each run of its window.
     grouped: f64 = 18.0, 21.0, step;
-    /// Groups: cost of reading a row of updates, as a ratio of the modelled cost of reading a row
-    /// at a random position.
+    /// Schedule "grouped": cost of reading a row of updates at a random position, as a ratio of
+    /// `random_rows_cost`.
     group_rows: f64 = 4.8, 1.2;
-    /// Groups: cost of combining 32 bytes, as a ratio of `vector`.
+    /// Schedule "grouped": cost of combining 32 bytes, as a ratio of `vector`.
     group_vector: f64 = 2.3, 2.1;
-    /// Groups: cost of combining elements that need several instructions, as a ratio of the cost of
-    /// combining other elements.
+    /// Schedule "grouped": cost of combining elements if a vector of them needs several
+    /// instructions, as a ratio of the cost of combining other elements.
     group_heavy: f64 = 10.0, 14.0;
     /// Detecting duplicates in a bitmap with one bit per destination: cost of testing and setting
-    /// the bit of a tuple's destination.
+    /// one bit per tuple, without the cost of the bit's cache line.
     look: f64 = 0.68, 1.5, step;
-    /// Detecting duplicates in a bitmap: cost of the cache line that has the bit of a tuple's
-    /// destination, as a ratio of the cost of a random cache line.
+    /// Detecting duplicates in a bitmap: cost per tuple of accessing the bit's cache line, as a
+    /// ratio of the modelled cost of a random cache line.
     look_line: f64 = 0.37, 0.34;
-    /// Schedule "private": cost of clearing and merging 32 bytes of a worker's private copy.
+    /// Schedule "private": elapsed time of clearing and merging the private copies of all workers,
+    /// per 32 bytes of one copy.
     merged: f64 = 12.0, 30.0, step;
 }
 

@@ -1,47 +1,51 @@
-//! The variants of kernels that are fast on a machine. All variants give the same bits.
+//! The choice of the kernel variants that are fast on a machine. All variants give the same bits.
 //!
-//! The module knows the measurements on machines of each vendor (`benches/machines`). The module
-//! does not know how a variant works.
+//! The module knows which variants were fast on machines of each vendor.
+//! `docs/notes/2026-11-22-thresholds.md` lists most of the measurements. The module does not know
+//! how a variant works.
 
 use super::vendor::Vendor;
 
-/// Thresholds and switches of the variants. A switch is 0 (off) or another number (on).
+/// Thresholds and switches that select kernel variants. A switch is off if it is 0, and on if it is
+/// any other number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Variants {
-    /// Bytes of the largest region whose windows are not prefetched. The caches of a core hold the
-    /// region after the first tuples, so that prefetching costs more than it gains.
+    /// Bytes of the largest region whose windows are not prefetched. After the first tuples, the
+    /// caches of a core hold the whole region, so prefetching costs more than it saves.
     pub(crate) near_bytes: u64,
-    /// Bytes of the largest region whose windows are not prefetched, for windows of at most one
-    /// cache line. This limit may exceed `near_bytes`, because prefetching such short windows gains
-    /// little even in a region that is larger than `near_bytes`.
+    /// The limit of `near_bytes` for a scatter whose windows have at most one cache line.
+    /// Prefetching short windows saves little, so this limit may be larger than `near_bytes`.
     pub(crate) near_short_bytes: u64,
-    /// Bytes of the smallest list of updates that comes from memory. Rows of such a list are
-    /// prefetched if they are not read in order, even if their destinations are near.
+    /// Minimum bytes of all updates from which on the updates are assumed to come from memory. Rows
+    /// of more than one cache line are then prefetched if they are not read in order, even if the
+    /// region of their destinations is too small for prefetching.
     pub(crate) far_bytes: u64,
-    /// Bytes of the smallest output that is written with streaming stores if no later step of the
-    /// call accesses it. Ordinary stores would evict the contents of the caches.
+    /// Bytes of the smallest output that is written with streaming stores. Later steps of the call
+    /// must access little or nothing of this output. Ordinary stores would evict the contents of
+    /// the caches.
     pub(crate) stream_bytes: u64,
-    /// Whether streaming copies prefetch their source, bypassing the caches as well.
+    /// Whether copies with streaming stores prefetch their source, with non-temporal prefetches.
     pub(crate) stream_prefetch: u64,
-    /// Whether to prefetch indices that are checked block by block. Applies only if the elements
-    /// that the kernel accesses between the blocks exceed the first-level cache.
+    /// Whether to prefetch the next block of indices, if indices are checked block by block. Calls
+    /// without ranges (`ranged_tuples`) prefetch only if the output exceeds the first-level cache.
     pub(crate) index_prefetch: u64,
-    /// Whether new memory is also written with streaming stores. The system has just cleared the
-    /// pages of new memory, so a part of them is in the caches.
+    /// Whether streaming stores are used for new memory too. The system has just cleared the pages
+    /// of new memory, so a part of the pages is in the caches.
     pub(crate) stream_new: u64,
-    /// Tuples of the shortest list whose indices are numbered by several workers. In shorter lists
-    /// a worker that applies all tuples is faster if it has numbered them itself.
+    /// Tuples of the shortest list whose destination numbers are computed by several workers. If
+    /// one worker applies all tuples of a shorter list, this worker is faster if it has computed
+    /// the numbers itself.
     pub(crate) numbered_tuples: u64,
-    /// Tuples of the shortest list of single elements that several workers apply without a plan,
-    /// each to a range of the elements. Each worker then checks all indices.
+    /// Tuples of the shortest list of single elements that several workers apply without a plan.
+    /// Each worker checks all indices, and applies the tuples of its range of the output.
     pub(crate) ranged_tuples: u64,
-    /// Bytes of the smallest output whose elements are divided in this way. One worker updates a
-    /// smaller output while it waits for the list.
+    /// Bytes of the smallest output that is divided into such ranges. With a smaller output, one
+    /// worker is as fast: it updates the output while it waits for the list to arrive from memory.
     pub(crate) ranged_bytes: u64,
 }
 
 impl Variants {
-    /// The variants of a machine of unknown properties.
+    /// The variants for vendors other than Intel and AMD. Small calls use them on every machine.
     pub(crate) const TYPICAL: Self = Self {
         near_bytes: 1 << 20,
         near_short_bytes: 4 << 20,
@@ -57,13 +61,14 @@ impl Variants {
 
     /// Returns the variants that are typical of machines of a vendor.
     ///
-    /// A streaming copy with prefetching takes 1.4 to 1.6 times as long on Intel's Xeons, and 0.94
-    /// to 1.03 times as long on AMD's Zen 4. Other vendors were not measured, and they prefetch.
-    /// The other differences were measured only on Zen 4: prefetching of indices, new memory, and
-    /// lists of fewer than a million tuples. Ranges of elements were measured on Zen 5 with two
-    /// workers: they gain only where the list is longer than the caches and the output larger
-    /// than the first-level cache. The sizes for Intel are those of a prototype on a Xeon. Other
-    /// vendors were not measured, and one worker applies each list.
+    /// - `stream_prefetch`: the time of a streaming copy with prefetching is 1.4 to 1.6 times the
+    ///   time without prefetching on Intel's Xeons, and 0.94 to 1.03 times on AMD's Zen 4. Other
+    ///   vendors were not measured, and use prefetching.
+    /// - `index_prefetch`, `stream_new` and `numbered_tuples` were measured only on Zen 4.
+    /// - `ranged_tuples` and `ranged_bytes` were measured on Zen 5 with two workers. Two workers
+    ///   were faster than one only if the list exceeded the caches and the output exceeded the
+    ///   first-level cache. The values for Intel come from a prototype on a Xeon. Other vendors
+    ///   were not measured, so one worker applies the whole list.
     pub(super) fn of(vendor: Vendor) -> Self {
         Self {
             stream_prefetch: u64::from(vendor != Vendor::Intel),
@@ -85,7 +90,7 @@ impl Variants {
         }
     }
 
-    /// Returns the names and values of all variants.
+    /// Returns the name of each threshold and switch, with a mutable reference to its value.
     pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 10] {
         [
             ("near_bytes", &mut self.near_bytes),
@@ -103,8 +108,7 @@ impl Variants {
 
     /// Returns the variants for calls whose output is new memory. If
     /// [`stream_new`](Self::stream_new) is 0, the returned [`stream_bytes`](Self::stream_bytes) is
-    /// `u64::MAX`, so that these calls use no streaming stores. Calls with an output in existing
-    /// memory do not use the returned variants.
+    /// `u64::MAX`, so that these calls use no streaming stores.
     pub(crate) fn of_new_memory(self) -> Self {
         match self.stream_new {
             0 => Self {

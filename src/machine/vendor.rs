@@ -1,7 +1,7 @@
-//! The vendor of the processor. The vendor selects the typical rates and the kernel variants.
+//! The vendor of the processor. The typical rates and the kernel variants depend on the vendor.
 //!
-//! The module knows the names of vendors. It does not know instruction sets, or what is fast on
-//! the machines of a vendor.
+//! The module knows the names of vendors. The module knows neither instruction sets nor which
+//! variants are fast on a vendor's machines.
 
 #![allow(unsafe_code, reason = "reads the vendor with the cpuid instruction")]
 
@@ -29,7 +29,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the name of the vendor in a machine file.
+    /// Returns the name that machine files use for the vendor.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Intel => "intel",
@@ -38,7 +38,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the vendor with this name in a machine file.
+    /// Returns the vendor for which machine files use `name`. `None`: no vendor has this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|vendor| vendor.name() == name)
     }
@@ -49,13 +49,13 @@ impl Vendor {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn registers() -> [u32; 3] {
     #[allow(unused_unsafe, reason = "the function is safe in later compilers")]
-    // SAFETY: every x86-64 processor has the `cpuid` instruction, and its leaf 0.
+    // SAFETY: every x86-64 processor has the `cpuid` instruction with leaf 0.
     let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
     [leaf.ebx, leaf.edx, leaf.ecx]
 }
 
-/// Returns zeros, which are the name of no vendor. Other processors and Miri do not have the
-/// `cpuid` instruction.
+/// Returns zeros, which are not the name of a vendor. This version is for processors other than
+/// x86-64, and for Miri, which does not run the `cpuid` instruction.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn registers() -> [u32; 3] {
     [0; 3]
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn vendors_are_distinguished() {
-        // The registers `ebx`, `edx` and `ecx`.
+        // The values of `ebx`, `edx` and `ecx` that hold the vendor names of Intel and AMD.
         let intel = [0x756e_6547, 0x4965_6e69, 0x6c65_746e];
         let amd = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
         assert_eq!(Vendor::of_registers(intel), Vendor::Intel);

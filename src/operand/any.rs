@@ -1,7 +1,8 @@
-//! Views with an element type known at run time, for callers such as runtimes.
+//! Views whose element type is known only at run time, for callers such as inference runtimes.
 //!
-//! This module knows memory, layouts and element types. Every constructor checks alignment and
-//! layout, except the bounds of raw parts, which the caller guarantees.
+//! This module knows memory, layouts and element types. Constructors from bytes check alignment,
+//! layout and bounds. Constructors from raw parts check alignment and layout, and the caller
+//! guarantees the bounds.
 
 #![expect(
     unsafe_code,
@@ -15,55 +16,59 @@ use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::copied;
 
-/// A tensor to read, with an element type known at run time.
+/// A read-only view of a tensor whose element type is known only at run time.
 ///
 /// An `AnyView` is made from a [`TensorView`], from [bytes](Self::from_bytes) or from [raw
-/// parts](Self::from_raw_parts). The constructor checks layout and alignment once. Any strides are
-/// allowed, 0 included.
+/// parts](Self::from_raw_parts). The constructor checks layout and alignment, so calls do not check
+/// them again. Strides may be positive, negative or 0.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyView<'a> {
-    /// Memory with the alignment of `dtype`. `contents` describes its bytes.
+    /// The memory and the layout. If the tensor has elements, the memory is aligned for `dtype`.
+    /// `contents` states what is known about the bytes.
     pub(super) memory: Readable<'a>,
     pub(super) dtype: DType,
     pub(super) contents: Contents,
 }
 
-/// A tensor to write, with an element type known at run time.
+/// A mutable view of a tensor whose element type is known only at run time.
 ///
 /// An `AnyViewMut` is made from a [`TensorViewMut`], from [bytes](Self::from_bytes) or from [raw
-/// parts](Self::from_raw_parts). No two elements share memory. Strides may be negative.
+/// parts](Self::from_raw_parts). Strides may be negative. Constructors refuse a layout in which two
+/// elements share memory.
 #[derive(Debug)]
 pub struct AnyViewMut<'a> {
-    /// Memory with the alignment of `dtype`. `contents` describes its bytes, now and after the
-    /// lifetime of the view.
+    /// The memory and the layout. If the tensor has elements, the memory is aligned for `dtype`.
+    /// `contents` states what is known about the bytes. A call must leave bytes for which this is
+    /// still true.
     memory: Writable<'a>,
     dtype: DType,
     contents: Contents,
-    /// Whether the caller ignores the memory after an error.
+    /// Whether the caller ignores the elements after a call that returned an error.
     is_new: bool,
 }
 
-// SAFETY: a view is a shared borrow of plain bytes.
+// SAFETY: a view is a shared borrow of plain bytes, which is `Send` and `Sync`.
 unsafe impl Send for AnyView<'_> {}
-// SAFETY: a view is a shared borrow of plain bytes.
+// SAFETY: a view is a shared borrow of plain bytes, which is `Send` and `Sync`.
 unsafe impl Sync for AnyView<'_> {}
-// SAFETY: a mutable view is an exclusive borrow of plain bytes.
+// SAFETY: a mutable view is an exclusive borrow of plain bytes, which is `Send`.
 unsafe impl Send for AnyViewMut<'_> {}
 // SAFETY: a shared reference to a mutable view gives no access to the bytes.
 unsafe impl Sync for AnyViewMut<'_> {}
 
 impl<'a> AnyView<'a> {
-    /// Returns a view of bytes. The element with the lowest address is at the start of
-    /// `bytes`. `bytes` may be longer than the tensor.
+    /// Returns a view of `bytes`. The element with the lowest address is at the start of `bytes`.
+    /// `bytes` may be longer than the tensor.
     ///
-    /// Elements of [`DType::Bool`] may be any byte. A call that would move them into a view of
-    /// Rust's `bool` is refused ([`ScatterError::ForeignBool`]).
+    /// An element of [`DType::Bool`] may be any byte, not only 0 or 1. A call that would move
+    /// elements of this view into a view of Rust's `bool` returns [`ScatterError::ForeignBool`].
     ///
     /// # Errors
     ///
-    /// - [`ScatterError::BytesLength`]: an element is outside `bytes`.
+    /// - [`ScatterError::BytesLength`]: `bytes` is too short for the elements of `layout`.
     /// - [`ScatterError::Misaligned`]: the address of `bytes` is not aligned for `dtype`.
-    /// - [`ScatterError::ShapeOverflow`]: the layout reaches beyond the address space.
+    /// - [`ScatterError::ShapeOverflow`]: the product of all sizes other than 0, or the bytes from
+    ///   the lowest to the highest element, exceeds `isize::MAX`.
     ///
     /// # Examples
     ///
@@ -92,9 +97,10 @@ impl<'a> AnyView<'a> {
         Ok(Self::new(Readable { ptr, layout }, dtype, Contents::Bytes))
     }
 
-    /// Returns a view in which every element is one value, as [`TensorView::splat`] does.
+    /// Returns a view whose elements are all the same value, as [`TensorView::splat`] does.
     ///
-    /// `value` holds the bytes of the value. `shape` has at most 64 dimensions.
+    /// `value` holds the bytes of that value, aligned for `dtype`. `shape` has at most 64
+    /// dimensions.
     ///
     /// # Errors
     ///
@@ -118,8 +124,8 @@ impl<'a> AnyView<'a> {
         Self::from_bytes(value, dtype, Layout::strided(shape, strides)?)
     }
 
-    /// Returns a view of `memory`, which has the alignment of `dtype` and the bytes that
-    /// `contents` describes.
+    /// Returns a view of `memory`. The caller guarantees that `memory` is aligned for `dtype` and
+    /// that `contents` is true of its bytes.
     #[inline]
     pub(super) fn new(memory: Readable<'a>, dtype: DType, contents: Contents) -> Self {
         Self {
@@ -132,19 +138,20 @@ impl<'a> AnyView<'a> {
     /// Returns a view of memory that a foreign runtime owns. `ptr` is the address of element
     /// `[0, 0, ...]`. The memory is not read if the shape has no elements.
     ///
-    /// Elements of [`DType::Bool`] may be any byte. A call that would move them into a view of
-    /// Rust's `bool` is refused ([`ScatterError::ForeignBool`]).
+    /// An element of [`DType::Bool`] may be any byte, not only 0 or 1. A call that would move
+    /// elements of this view into a view of Rust's `bool` returns [`ScatterError::ForeignBool`].
     ///
     /// # Errors
     ///
     /// - [`ScatterError::Misaligned`]: `ptr` is not aligned for `dtype`.
-    /// - [`ScatterError::ShapeOverflow`]: the layout reaches beyond the address space.
+    /// - [`ScatterError::ShapeOverflow`]: the product of all sizes other than 0, or the bytes from
+    ///   the lowest to the highest element, exceeds `isize::MAX`.
     ///
     /// # Safety
     ///
-    /// `layout` places elements around `ptr`. For `'a`, all of them are readable, initialised
-    /// and part of one allocation. For `'a`, nothing writes them, except an in-place scatter of
-    /// this crate.
+    /// `layout` gives the offset of each element from `ptr`. During the lifetime `'a`, all elements
+    /// are readable, initialised and inside one allocation. During `'a`, nothing writes the
+    /// elements, except an in-place scatter of this crate.
     #[inline]
     pub unsafe fn from_raw_parts(
         ptr: *const u8,
@@ -182,8 +189,9 @@ impl<'a> AnyView<'a> {
 }
 
 impl<'a> AnyViewMut<'a> {
-    /// Returns a view of bytes, as [`AnyView::from_bytes`] does. `bytes` may be longer than the
-    /// tensor. Bytes after the tensor are not touched.
+    /// Returns a mutable view of `bytes`. As with [`AnyView::from_bytes`], the element with the
+    /// lowest address is at the start of `bytes`. `bytes` may be longer than the tensor. Calls do
+    /// not access the bytes after the tensor.
     ///
     /// # Errors
     ///
@@ -203,8 +211,8 @@ impl<'a> AnyViewMut<'a> {
         Ok(Self::new(Writable { ptr, layout }, dtype, Contents::Bytes))
     }
 
-    /// Returns a view of `memory`, which has the alignment of `dtype` and the bytes that
-    /// `contents` describes.
+    /// Returns a view of `memory`. The caller guarantees that `memory` is aligned for `dtype` and
+    /// that `contents` is true of its bytes.
     #[inline]
     pub(super) fn new(memory: Writable<'a>, dtype: DType, contents: Contents) -> Self {
         Self {
@@ -215,10 +223,10 @@ impl<'a> AnyViewMut<'a> {
         }
     }
 
-    /// Returns a view of memory that a foreign runtime owns. `ptr` is the address of element
-    /// `[0, 0, ...]`. The memory is not touched if the shape has no elements.
+    /// Returns a mutable view of memory that a foreign runtime owns. `ptr` is the address of
+    /// element `[0, 0, ...]`. The memory is neither read nor written if the shape has no elements.
     ///
-    /// Elements of [`DType::Bool`] may be any byte, before and after the call.
+    /// An element of [`DType::Bool`] may be any byte, not only 0 or 1, before and after a call.
     ///
     /// # Errors
     ///
@@ -230,15 +238,17 @@ impl<'a> AnyViewMut<'a> {
     ///
     /// # Safety
     ///
-    /// `layout` places elements around `ptr`. For `'a`, all of them are initialised, writable
-    /// and part of one allocation. For `'a`, only the call of this crate touches them.
+    /// `layout` gives the offset of each element from `ptr`. During the lifetime `'a`, all elements
+    /// are initialised, writable and inside one allocation. During `'a`, only the calls of this
+    /// crate that get the view read or write the elements.
     #[inline]
     pub unsafe fn from_raw_parts(
         ptr: *mut u8,
         dtype: DType,
         layout: Layout<'a>,
     ) -> Result<Self, ScatterError> {
-        // SAFETY: the contract of this function includes that of the called function.
+        // SAFETY: the conditions of this function include all conditions of
+        // `uninit_from_raw_parts`.
         let view = unsafe { Self::uninit_from_raw_parts(ptr, dtype, layout) }?;
         Ok(Self {
             contents: Contents::Foreign,
@@ -246,10 +256,10 @@ impl<'a> AnyViewMut<'a> {
         })
     }
 
-    /// Returns a view of an output that is only written. Its elements may be uninitialised,
-    /// unlike those of [`from_raw_parts`](Self::from_raw_parts).
+    /// Returns a view of an output that calls only write. The elements may be uninitialised, which
+    /// [`from_raw_parts`](Self::from_raw_parts) does not allow.
     ///
-    /// An in-place call reads its output. Such a call refuses this view with
+    /// An in-place call reads its output, so it refuses this view with
     /// [`ScatterError::Uninitialized`].
     ///
     /// # Errors
@@ -280,7 +290,7 @@ impl<'a> AnyViewMut<'a> {
     /// # Safety
     ///
     /// The conditions of [`from_raw_parts`](Self::from_raw_parts), except that elements may be
-    /// uninitialised. A call with this view as its output initialises them if it returns
+    /// uninitialised. A call that writes this view initialises all its elements if the call returns
     /// without an error.
     #[inline]
     pub unsafe fn uninit_from_raw_parts(
@@ -298,11 +308,10 @@ impl<'a> AnyViewMut<'a> {
         ))
     }
 
-    /// Returns the same view, marked as new memory: the caller ignores the elements after an
-    /// error.
+    /// Marks the view as new memory: if a call returns an error, the caller ignores the elements.
     ///
-    /// After an error, the elements may have any values, because a call may write before it has
-    /// checked all indices.
+    /// After an error, the elements may have any values, because a call may write to new memory
+    /// before it has checked all indices.
     ///
     /// # Examples
     ///
@@ -325,7 +334,8 @@ impl<'a> AnyViewMut<'a> {
         }
     }
 
-    /// Returns the same view with a shorter lifetime, so that `self` can be used again later.
+    /// Returns a view of the same memory that borrows `self`. `self` can be used again after this
+    /// borrow ends.
     pub fn reborrow(&mut self) -> AnyViewMut<'_> {
         AnyViewMut {
             memory: Writable { ..self.memory },
@@ -350,11 +360,12 @@ impl<'a> AnyViewMut<'a> {
     }
 }
 
-/// Checks layout and alignment.
+/// Checks that memory can hold the layout. Checks that `address` is aligned, if there are elements.
 #[inline]
 fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), ScatterError> {
     let elements = layout.check(dtype.size())?;
-    // The alignment is a power of two. A division would cost more than the rest of the check.
+    // The alignment is a power of two, so a bit mask gives the remainder. A division would cost
+    // more than the rest of the check.
     if elements != 0 && address & (dtype.alignment() - 1) != 0 {
         return Err(ScatterError::Misaligned {
             address,
@@ -365,14 +376,15 @@ fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), Sc
     Ok(())
 }
 
-/// Returns the position in bytes of element `[0, 0, ...]`. The lowest element is at position 0.
+/// Checks that `bytes` holds all elements of the layout, with the lowest element at byte 0. Returns
+/// the byte offset of element `[0, 0, ...]` in `bytes`.
 fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
     check_raw(bytes.as_ptr().addr(), dtype, layout)?;
-    // `None` for a shape without elements.
+    // The extent is `None` only for a shape without elements, because `check_raw` refuses overflow.
     let Some((low, high)) = layout.extent() else {
         return Ok(0);
     };
-    // No overflow: `check_raw` has checked that these bytes fit in `isize`.
+    // `needed` does not overflow: `check_raw` has checked that these bytes fit in `isize`.
     let needed = (high.abs_diff(low) + 1) * dtype.size();
     if needed > bytes.len() {
         return Err(ScatterError::BytesLength {

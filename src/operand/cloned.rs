@@ -8,12 +8,12 @@ use super::typed::{TensorView, TensorViewMut};
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// A view of elements that are copied by [`Clone`], such as strings.
+/// A view whose elements a call copies with [`Clone`], such as strings.
 ///
 /// `Cloned` wraps a [`TensorView`] or a [`TensorViewMut`] of any type that is `Clone`, `Send` and
-/// `Sync`. A reduction is refused ([`ScatterError::ReductionOfClones`]). A gather cannot skip
-/// indices out of bounds, because the type has no zero ([`ScatterError::UnsupportedOption`]). Such
-/// elements have no gradient.
+/// `Sync`. A call with a reduction returns [`ScatterError::ReductionOfClones`]. A gather that skips
+/// indices out of bounds returns [`ScatterError::UnsupportedOption`], because the type has no zero
+/// for the skipped elements. Cloned elements have no gradients.
 ///
 /// # Examples
 ///
@@ -54,7 +54,8 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
                 fill(Cloned(result.view_mut()).target(), None)?;
                 Ok(result)
             }
-            // Elements that were cloned before a panic or an error are leaked.
+            // If `fill` panics or returns an error, the elements that it has already cloned are
+            // leaked.
             Start::Like(_) => {
                 let elements = Elements::Cloned(Kernels::cloned_into_uninit::<T>());
                 Tensor::filled(shape, elements, |target| fill(target, None))

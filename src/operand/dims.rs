@@ -1,7 +1,7 @@
 //! A list with one value per dimension.
 //!
-//! This module knows where the values are stored: inline up to rank 8, else in an allocation, which
-//! may fail. This module does not know what the values mean.
+//! This module knows where the values are stored. Up to 8 values are stored inline. More values are
+//! stored in an allocation, which may fail. This module does not know what the values mean.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,11 +9,11 @@ use std::ops::{Deref, DerefMut};
 use crate::error::ScatterError;
 use crate::memory::{out_of_memory, with_room};
 
-/// One value per dimension, without an allocation up to rank 8. Above rank 8, a failed
-/// allocation is an error and not an abort.
+/// A list with one value per dimension. Up to 8 values need no allocation. For more values, a
+/// failed allocation returns an error and does not abort the process.
 ///
-/// Small calls spend much of their time in loops over `Dims`. General vectors with inline storage
-/// made these loops several times slower.
+/// Small calls spend much of their time in loops over `Dims`. These loops were several times slower
+/// with a general vector type with inline storage.
 pub(crate) enum Dims<T> {
     Inline { values: [T; INLINE], len: usize },
     Heap(Vec<T>),
@@ -31,7 +31,8 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// Collects the first `most` values. Memory for `most` values is allocated first.
+    /// Collects at most the first `most` values. If `most` values do not fit inline, memory for
+    /// `most` values is allocated first.
     #[inline]
     pub(crate) fn collect(
         most: usize,
@@ -92,7 +93,8 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// Removes the values for which `keep` returns false. Visits the last value first.
+    /// Removes the values for which `keep` returns false. Calls `keep` for each value, from the
+    /// last to the first.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         for axis in (0..self.len()).rev() {
             if !keep(&self[axis]) {
@@ -101,12 +103,12 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// Whether the values are stored inline with room for `more` further values.
+    /// Whether the values are stored inline, with room for at least `more` further values.
     pub(crate) fn is_inline_with(&self, more: usize) -> bool {
         matches!(self, Self::Inline { len, .. } if len + more <= INLINE)
     }
 
-    /// Returns a copy of values that are stored inline. The copy needs no allocation.
+    /// Returns a copy without an allocation. The values of `self` must be stored inline.
     pub(crate) fn clone_inline(&self) -> Self {
         debug_assert!(self.is_inline_with(0), "a copy that needs an allocation");
         let mut copy = Self::new();

@@ -16,7 +16,7 @@ use crate::element::{Element, IndexType};
 use crate::error::ScatterError;
 use crate::foreign;
 
-/// Evaluates `$call` with the Rust type of an [`IndexType`] as `$index`.
+/// Evaluates `$call`. In `$call`, `$index` is the Rust type that the [`IndexType`] `$kind` names.
 macro_rules! for_index_type {
     ($kind:expr, $index:ident => $call:expr) => {
         $crate::operand::indices::for_index_type!(
@@ -36,7 +36,7 @@ macro_rules! for_index_type {
 
 pub(crate) use for_index_type;
 
-/// A Rust integer type of indices: `i8` to `i64`, `isize`, `u8` to `u64`, `usize`.
+/// A Rust integer type that indices may have: `i8` to `i64`, `isize`, `u8` to `u64` or `usize`.
 pub trait Index: Element {}
 
 macro_rules! impl_index {
@@ -48,9 +48,9 @@ impl_index!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 /// A tensor of indices of any integer type.
 ///
 /// A [`TensorView`] of an [`Index`] type and an [`AnyView`] convert into `Indices`. With the
-/// feature `ndarray`, a reference to an array of integers does so too. A call refuses `Indices`
-/// whose elements are not integers ([`ScatterError::IndexType`]). Any strides are allowed, 0
-/// included.
+/// feature `ndarray`, a reference to an array of integers also converts into `Indices`. A call
+/// returns [`ScatterError::IndexType`] if the elements are not integers. Strides may be positive,
+/// negative or 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Indices<'a>(AnyView<'a>);
 
@@ -85,7 +85,7 @@ impl<'a> Indices<'a> {
         self.0.contents
     }
 
-    /// Checks that the elements are integers.
+    /// Checks that the elements are integers of a type that indices may have.
     #[inline]
     pub(crate) fn integers(&self) -> Result<Integers<'_>, ScatterError> {
         let (indices, actual) = (&self.0, self.0.dtype);
@@ -96,7 +96,7 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Indices that were checked to be integers of type `kind`.
+/// Indices whose elements have the integer type `kind`, as [`Indices::integers`] has checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integers<'a> {
     indices: &'a AnyView<'a>,
@@ -108,8 +108,8 @@ impl<'a> Integers<'a> {
         self.kind
     }
 
-    /// Whether the indices are foreign: they are in memory that other code, such as a foreign
-    /// runtime, may write while this crate reads them.
+    /// Whether the indices are in foreign memory. Other code, such as a foreign runtime, may write
+    /// foreign memory while this crate reads the indices.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         !self.indices.contents.is_borrowed()
@@ -120,51 +120,51 @@ impl<'a> Integers<'a> {
         &self.indices.memory.layout
     }
 
-    /// Returns the address of element `number` of a contiguous view. The address is outside the
-    /// view if the view has at most `number` elements.
+    /// Returns the address of element `number` (from 0 on) of a contiguous view. If `number` is not
+    /// less than the number of elements, the address is outside the view and must not be read.
     #[inline]
     pub(crate) fn address(&self, number: usize) -> *const u8 {
         let size = for_index_type!(self.kind, I => size_of::<I>());
         (self.indices.memory.ptr).wrapping_add(number.wrapping_mul(size))
     }
 
-    /// Returns the `len` adjacent elements from offset `first` on.
+    /// Returns the `len` adjacent elements that begin at offset `first`, without a copy.
     ///
     /// # Safety
     ///
-    /// The conditions of [`Self::read_run`] with `step` 1. No other code can write the memory of
-    /// the indices during the call: [`Self::is_foreign`] is `false`.
+    /// The conditions of [`Self::read_run`] with `step` 1. [`Self::is_foreign`] is `false`, so no
+    /// other code can write the memory of the indices.
     #[inline]
     pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
         debug_assert!(!self.is_foreign(), "a slice of foreign memory");
         if len == 0 {
-            // The pointer of a view without elements may be invalid.
+            // A view without elements may have an invalid pointer.
             return &[];
         }
-        // SAFETY: the elements are in the layout, as the caller promises, and the view borrows
-        // its memory for `'a`.
+        // SAFETY: the caller guarantees that the elements are in the layout. The view borrows its
+        // memory for `'a`.
         unsafe {
             std::slice::from_raw_parts(self.indices.memory.ptr.cast::<I>().offset(first), len)
         }
     }
 
-    /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
+    /// Copies `run.len()` elements, at offsets `first`, `first + step` and so on, to `run`.
     ///
     /// Foreign memory may change at any time. Each element is therefore read once, and the
     /// caller checks and uses only the copy.
     ///
     /// # Safety
     ///
-    /// All these offsets are offsets of elements of the layout. `I` is the Rust type of the
-    /// elements: the type that the value of [`Self::kind`] names (`i32` for [`IndexType::I32`]).
+    /// Each of the offsets is the offset of an element of the layout. `I` is the Rust type that
+    /// [`Self::kind`] names (`i32` for [`IndexType::I32`]).
     #[inline]
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
         let base = self.indices.memory.ptr.cast::<I>();
         if self.is_foreign() {
-            // SAFETY: the offsets are in the layout, as the caller promises. A single element
-            // is read here, whatever `step` is, and so costs no function call.
+            // SAFETY: the caller guarantees that the offsets are in the layout. A run of one
+            // element is loaded directly, whatever `step` is, without a function call.
             unsafe {
                 let first = base.offset(first);
                 match (run, step) {
@@ -174,13 +174,13 @@ impl<'a> Integers<'a> {
                 }
             }
         } else if step == 1 {
-            // SAFETY: the offsets are in the layout, as the caller promises. `run` is borrowed
-            // exclusively, so source and target do not overlap.
+            // SAFETY: the caller guarantees that the offsets are in the layout. `run` is borrowed
+            // exclusively, so the indices and `run` do not overlap.
             unsafe { (base.offset(first)).copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
         } else {
             let mut offset = first;
             for value in run {
-                // SAFETY: the offset is in the layout, as the caller promises.
+                // SAFETY: the caller guarantees that the offset is in the layout.
                 *value = unsafe { base.offset(offset).read() };
                 offset = offset.wrapping_add(step);
             }

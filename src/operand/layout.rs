@@ -1,17 +1,17 @@
 //! Layouts of tensors: shapes, strides, extents.
 //!
-//! This module knows sizes, and strides in elements. It does not know element types, operators or
-//! memory.
+//! This module knows sizes and strides. It does not know operators or memory. Only `LayoutBuf`
+//! reads an element type, to convert byte strides.
 
 use super::dims::Dims;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::memory::copied;
 
-/// Borrowed shape and strides of a tensor.
+/// Shape and strides of a tensor. A `Layout` borrows them.
 ///
-/// Strides are in elements. They may be negative or 0. A layout is checked against memory only when
-/// a view is made from the layout.
+/// Strides are in elements. Strides may be negative or 0. The constructors of views, not those of
+/// layouts, check that a layout fits in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'a> {
     shape: Shape<'a>,
@@ -19,7 +19,7 @@ pub struct Layout<'a> {
     strides: Option<&'a [isize]>,
 }
 
-/// Sizes of the dimensions: borrowed, or the only size of a tensor of rank 1.
+/// Sizes of the dimensions: a borrowed slice, or the single size of a tensor of rank 1.
 #[derive(Clone, Copy, Debug)]
 enum Shape<'a> {
     Sizes(&'a [usize]),
@@ -36,7 +36,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the contiguous layout of rank 1 with `len` elements.
+    /// Returns the contiguous layout of a tensor of rank 1 with `len` elements.
     #[inline]
     pub fn line(len: usize) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns a layout with one stride per dimension. `strides` are in elements.
+    /// Returns a layout with explicit `strides`, one per dimension, in elements.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl<'a> Layout<'a> {
         Ok(Self::of_parts(shape, strides))
     }
 
-    /// Returns the layout of [`Self::strided`] for a shape and strides of equal length.
+    /// As [`Self::strided`], if the caller guarantees that `shape` and `strides` have equal
+    /// lengths.
     pub(crate) fn of_parts(shape: &'a [usize], strides: &'a [isize]) -> Self {
         debug_assert_eq!(shape.len(), strides.len(), "one stride per dimension");
         Self {
@@ -78,26 +79,29 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the strides in elements. `None` for a layout made as row-major and contiguous.
+    /// Returns the explicit strides, in elements. Returns `None` for a layout from
+    /// [`Self::contiguous`] or [`Self::line`].
     pub fn strides(&self) -> Option<&'a [isize]> {
         self.strides
     }
 
-    /// Whether the layout was made as row-major and contiguous. Explicit strides that describe
-    /// a contiguous tensor are not recognised.
+    /// Whether the layout was made without explicit strides, as row-major and contiguous. The
+    /// result is false for explicit strides, even if these strides describe a contiguous tensor.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.strides.is_none()
     }
 
-    /// Returns shape and strides together, so that a caller reads the layout once.
+    /// Returns what [`Self::shape`] and [`Self::strides`] return, so that a caller reads the layout
+    /// once.
     #[inline(always)]
     pub(crate) fn parts(&self) -> (&[usize], Option<&'a [isize]>) {
         (self.shape(), self.strides)
     }
 
-    /// Returns the strides of all dimensions, also of a contiguous layout. A shape without
-    /// elements has the row-major strides of a shape whose sizes of 0 are 1.
+    /// Returns the strides of all dimensions, also for a layout without explicit strides. For a
+    /// shape without elements, returns row-major strides, computed as if each size of 0 were 1.
+    /// Explicit strides of such a shape are ignored.
     pub(crate) fn all_strides(&self) -> Result<Dims<isize>, ScatterError> {
         let layout = if self.shape().contains(&0) {
             &Layout::contiguous(self.shape())
@@ -110,7 +114,8 @@ impl<'a> Layout<'a> {
         Ok(strides)
     }
 
-    /// Returns the size and the stride of each dimension, from the last to the first.
+    /// Iterates over the size and the stride of each dimension, from the last dimension to the
+    /// first.
     #[inline]
     pub(crate) fn dims_from_last(&self) -> FromLast<'_> {
         FromLast {
@@ -120,8 +125,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the number of elements. `None` if the sizes other than 0 multiply to more than
-    /// `isize::MAX`.
+    /// Returns the number of elements. Returns `None` if the product of all sizes other than 0 is
+    /// more than `isize::MAX`, even if another size is 0.
     #[inline]
     pub(crate) fn elements(&self) -> Option<usize> {
         let mut product: usize = 1;
@@ -134,7 +139,8 @@ impl<'a> Layout<'a> {
         isize::try_from(product).is_ok().then_some(product)
     }
 
-    /// Computes [`Self::elements`] for shapes with a size of 0, whose other sizes may overflow.
+    /// Slow path of [`Self::elements`]: the shape has a size of 0, or the product of sizes
+    /// overflows.
     #[cold]
     fn elements_but_for_zeros(&self) -> Option<usize> {
         let mut sizes = self.shape().iter().filter(|&&size| size != 0);
@@ -147,7 +153,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Returns [`Self::elements`], or an error if the number of elements overflows.
+    /// Returns [`Self::elements`], or [`ScatterError::ShapeOverflow`] instead of `None`.
     #[inline]
     pub(crate) fn checked_elements(&self) -> Result<usize, ScatterError> {
         self.elements().ok_or_else(|| self.overflow())
@@ -161,8 +167,8 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Returns the lowest and the highest offset of an element from element `[0, 0, ...]`.
-    /// Returns `None` for a shape without elements. Returns `None` also if an offset, or the
+    /// Returns the lowest and the highest element offset, relative to element `[0, 0, ...]`.
+    /// Returns `None` for a shape without elements. Also returns `None` if an offset, or the
     /// distance between the two offsets, overflows `isize`.
     pub(crate) fn extent(&self) -> Option<(isize, isize)> {
         let Some(strides) = self.strides else {
@@ -183,8 +189,8 @@ impl<'a> Layout<'a> {
         Some((low, high))
     }
 
-    /// Returns the number of elements from the lowest to the highest, gaps included. `elements` is
-    /// [`Self::elements`].
+    /// Returns the distance from the lowest to the highest offset plus 1: the number of elements
+    /// with gaps included. `elements` is the result of [`Self::elements`]. `None`: overflow.
     fn span(&self, elements: usize) -> Option<usize> {
         if elements == 0 {
             return Some(0);
@@ -193,8 +199,9 @@ impl<'a> Layout<'a> {
         high.abs_diff(low).checked_add(1)
     }
 
-    /// Refuses a layout that no memory can hold with elements of `size` bytes. Returns the
-    /// number of elements.
+    /// Returns the number of elements, each of `size` bytes. Returns
+    /// [`ScatterError::ShapeOverflow`] if [`Self::elements`] is `None`, or if the bytes from the
+    /// lowest to the highest element exceed `isize::MAX`.
     #[inline]
     pub(crate) fn check(&self, size: usize) -> Result<usize, ScatterError> {
         let elements = self.checked_elements()?;
@@ -210,8 +217,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Whether every element has the same offset in this layout and in `other`. The shapes are then
-    /// equal, and so are the strides of dimensions of more than one element.
+    /// Whether both layouts have the same shape and the same offset for every element. Strides of
+    /// dimensions of size 1 are ignored. All strides are ignored if the shape has no elements.
     pub(crate) fn places_like(&self, other: &Layout<'_>) -> bool {
         if self.shape() != other.shape() {
             return false;
@@ -224,13 +231,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Iterator over the sizes and strides of dimensions, from the last to the first.
+/// Iterator over the size and the stride of each dimension, from the last dimension to the first.
 #[derive(Clone, Debug)]
 pub(crate) struct FromLast<'a> {
-    /// Sizes of the remaining dimensions.
+    /// Sizes of the dimensions that the iterator has not yet returned.
     shape: &'a [usize],
     strides: Option<&'a [isize]>,
-    /// Row-major stride of the next dimension.
+    /// Row-major stride of the next dimension that the iterator returns.
     row_major: isize,
 }
 
@@ -251,9 +258,10 @@ impl Iterator for FromLast<'_> {
 }
 
 impl FromLast<'_> {
-    /// Merges the next `sizes.len()` dims, using `sizes` as their extents. Returns the stride
-    /// of the merged dim, or `None` if one stride cannot describe it. Dims of extent 1 have no
-    /// effect. For a shape without elements the result has no meaning.
+    /// Merges the next `sizes.len()` dims of the iterator into one dim. The extents of the dims are
+    /// `sizes`, in the order of the shape. Returns the stride of the merged dim, or `None` if one
+    /// stride cannot describe the merged dim. Dims of extent 1 have no effect. For a shape without
+    /// elements, the result has no meaning.
     #[inline]
     pub(crate) fn merged(&mut self, sizes: &[usize]) -> Option<isize> {
         let mut merged: Option<(isize, usize)> = None;
@@ -272,8 +280,8 @@ impl FromLast<'_> {
     }
 }
 
-/// Splits position `number` of a row-major order into coordinates. Returns each dim with the
-/// position along it, from the last dim to the first.
+/// Converts the position `number` in row-major order to one coordinate per dim. Returns each dim
+/// with its coordinate, from the last dim to the first. `from_last` has the dims in this order.
 #[inline(always)] // Inlined into loops over the windows of a list.
 pub(crate) fn unravel<D>(
     from_last: impl Iterator<Item = D>,
@@ -288,8 +296,8 @@ pub(crate) fn unravel<D>(
     })
 }
 
-/// Returns the offset of position `number` in row-major order. `from_last` has the size and the
-/// stride of each dim.
+/// Returns the offset of the element at position `number` in row-major order. `from_last` has the
+/// size and the stride of each dim, from the last dim to the first.
 #[inline(always)]
 pub(crate) fn offset_of(from_last: impl Iterator<Item = (usize, isize)>, number: usize) -> isize {
     let positions = unravel(from_last, |&(size, _)| size, number);
@@ -324,15 +332,16 @@ pub struct LayoutBuf {
 impl LayoutBuf {
     /// Returns the layout of a tensor of `dtype` with one stride per dimension, in bytes.
     ///
-    /// Byte strides are the form of numpy. The stride of a dimension of size 0 or 1 may have any
-    /// value.
+    /// Strides of numpy arrays are in bytes too. The stride of a dimension of size 0 or 1 may have
+    /// any value.
     ///
     /// # Errors
     ///
     /// - [`ScatterError::StridesRank`]: `shape` and `byte_strides` have different lengths.
     /// - [`ScatterError::ByteStride`]: the stride of a dimension of more than one element is not
     ///   a multiple of the size of an element.
-    /// - [`ScatterError::OutOfMemory`]: no memory for more than 8 dimensions.
+    /// - [`ScatterError::OutOfMemory`]: the layout has more than 8 dimensions, and its allocation
+    ///   failed.
     pub fn with_byte_strides(
         shape: &[usize],
         byte_strides: &[isize],
@@ -372,7 +381,7 @@ mod tests {
             (&[2, 3], Some(6)),
             (&[2, 0, 3], Some(0)),
             (&[usize::MAX, 2], None),
-            // No elements, but the product of the other sizes overflows.
+            // A size is 0, but the product of the other sizes overflows.
             (&[usize::MAX, 2, 0], None),
         ];
         for (shape, expected) in cases {

@@ -1,7 +1,7 @@
-//! Operands: tensors of any kind of view, as a call uses them.
+//! Operands: the tensors of a call, made from any kind of view.
 //!
-//! This module knows the address, the layout and the element type of a tensor, and what is known
-//! about its bytes. It does not know operators.
+//! This module knows the address, the layout and the element type of a tensor. It also knows
+//! whether the bytes are borrowed, foreign or uninitialised. It does not know operators.
 
 use std::mem::MaybeUninit;
 
@@ -11,8 +11,8 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// Address and layout of a tensor. The constructors of views check that the layout stays within
-/// the memory.
+/// Address and layout of a tensor. The constructors of views check that all elements are inside
+/// the memory. For raw parts, the caller guarantees this.
 #[derive(Debug)]
 pub(crate) struct Memory<'a, P> {
     /// Address of element `[0, 0, ...]`.
@@ -20,11 +20,11 @@ pub(crate) struct Memory<'a, P> {
     pub(super) layout: Layout<'a>,
 }
 
-/// Memory to read. Every element of `layout` around `ptr` is readable for `'a`.
+/// A tensor to read. Every element of `layout`, with offsets from `ptr`, is readable for `'a`.
 pub(crate) type Readable<'a> = Memory<'a, *const u8>;
 
-/// Memory to write. Every element of `layout` around `ptr` is writable for `'a`, and no two
-/// elements overlap. `Writable` is not `Copy`, so that only one view may write.
+/// A tensor to write. Every element of `layout`, with offsets from `ptr`, is writable for `'a`.
+/// No two elements overlap. `Writable` is not `Copy`, so that only one view can write the memory.
 pub(crate) type Writable<'a> = Memory<'a, *mut MaybeUninit<u8>>;
 
 impl Clone for Readable<'_> {
@@ -35,20 +35,20 @@ impl Clone for Readable<'_> {
 
 impl Copy for Readable<'_> {}
 
-/// Zero bytes, with the size and alignment of any plain type.
+/// A value of 16 zero bytes. Its size and alignment suffice for every plain type.
 static ZERO: u128 = 0;
 
-/// Bits of a negative zero of `f16` and `bf16`.
+/// Bits of a negative zero, which are the same in `f16` and `bf16`.
 static NEGATIVE_HALF: u16 = 0x8000;
 
 impl<'a> Readable<'a> {
-    /// Returns memory in which one zero is every element of a shape. `strides` are all 0.
+    /// Returns a tensor of `shape` whose elements are all one shared zero. All `strides` must be 0.
     pub(crate) fn zeros(shape: &'a [usize], strides: &'a [isize]) -> Self {
         Self::one((&raw const ZERO).cast(), shape, strides)
     }
 
-    /// Returns memory in which one negative zero of 16-bit floats is every element of a shape.
-    /// `strides` are all 0.
+    /// Returns a tensor of `shape` whose elements are all one shared negative zero of `f16` or
+    /// `bf16`. All `strides` must be 0.
     pub(crate) fn negative_halves(shape: &'a [usize], strides: &'a [isize]) -> Self {
         Self::one((&raw const NEGATIVE_HALF).cast(), shape, strides)
     }
@@ -65,34 +65,34 @@ impl<'a> Readable<'a> {
 pub(crate) enum Elements {
     /// Plain bytes of a [`DType`].
     Plain(DType),
-    /// Values of a Rust type that these functions clone. All operands of a call have one such
-    /// type, because their views have one type.
+    /// Values of a Rust type. These kernels clone the values. All operands of a call have the same
+    /// Rust type, because the types of their views require this.
     Cloned(&'static Kernels),
 }
 
-/// What is known about the bytes of elements.
+/// Ownership and possible values of the bytes of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// Values of the Rust type, in memory that Rust has borrowed.
+    /// Valid values of the Rust type, in memory borrowed through a Rust reference.
     Rust,
-    /// Bytes in memory that Rust has borrowed. A boolean may be any byte.
+    /// Bytes in memory borrowed through a Rust reference. A boolean may have any byte value.
     Bytes,
-    /// Bytes that a foreign runtime owns. A boolean may be any byte, and two reads of one
-    /// element may differ.
+    /// Bytes that a foreign runtime owns. A boolean may have any byte value. Two reads of one
+    /// element may return different values, because other code may write the element.
     Foreign,
-    /// Bytes that may be uninitialised. A call only writes them.
+    /// Bytes that may be uninitialised. A call never reads a byte that is still uninitialised.
     Unwritten,
 }
 
 /// A tensor of a call.
-#[doc(hidden)] // Public because the sealed traits below have it in their signatures.
+#[doc(hidden)] // Public because the signatures of the sealed traits below contain this type.
 #[derive(Debug)]
 pub struct Operand<'a, P> {
-    // Borrowed from the view. A copy would cost more time than the smallest calls have.
+    // Borrowed from the view, because a copy would cost too much time in the smallest calls.
     memory: &'a Memory<'a, P>,
     elements: Elements,
     contents: Contents,
-    /// Whether the caller ignores the memory after an error.
+    /// Whether the caller ignores the values in the memory after an error.
     pub(super) is_new: bool,
 }
 
@@ -114,8 +114,8 @@ impl Elements {
 }
 
 impl Contents {
-    /// Whether Rust has borrowed the memory. Then memory that is written through one borrow
-    /// cannot be read through another.
+    /// Whether the memory is borrowed through a Rust reference. A borrowed output of a call never
+    /// overlaps a borrowed input, because the borrow rules of Rust forbid it.
     #[inline]
     pub(crate) fn is_borrowed(self) -> bool {
         matches!(self, Self::Rust | Self::Bytes)
@@ -153,8 +153,8 @@ impl<'a, P> Operand<'a, P> {
         self.contents
     }
 
-    /// Whether the caller ignores the memory after an error. Then a call may write the memory
-    /// before it has checked all indices.
+    /// Whether the caller ignores the values in the memory after an error. If so, a call may
+    /// write the memory before it has checked all indices.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
@@ -170,8 +170,8 @@ impl<'a, P> Operand<'a, P> {
 }
 
 impl<'a> Source<'a> {
-    /// Returns an operand in which every element is zero. `zeros` was made by [`Readable::zeros`]
-    /// or by [`Readable::negative_halves`], for elements of type `dtype`.
+    /// Returns `zeros` as an operand with elements of type `dtype`. `zeros` must come from
+    /// [`Readable::zeros`], or from [`Readable::negative_halves`] for 16-bit floats.
     pub(crate) fn of_zeros(zeros: &'a Readable<'a>, dtype: DType) -> Self {
         Self::new(zeros, Elements::Plain(dtype), Contents::Rust)
     }
@@ -187,7 +187,8 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Returns the target for a result in new memory, whose elements are not yet written.
+    /// Returns the target for a result in new memory. The elements of the memory may be
+    /// uninitialised.
     #[inline]
     pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
         Self {
@@ -196,8 +197,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Calls `call` with this tensor as a tensor to read. The caller ensures that its elements
-    /// are initialised, and that nothing writes them before `call` returns.
+    /// Passes this tensor to `call` as a tensor to read. The caller ensures that all elements are
+    /// initialised, and that nothing writes the elements before `call` returns.
     pub(crate) fn read<T>(&self, call: impl FnOnce(&Source<'_>) -> T) -> T {
         let memory = Readable {
             ptr: self.memory.ptr.cast_const().cast(),
@@ -217,7 +218,7 @@ impl<'a> Target<'a> {
 }
 
 /// A view that a call reads: a [`TensorView`](crate::TensorView) of an
-/// [`Element`](crate::Element) type, an [`AnyView`](crate::AnyView), or a `TensorView` in
+/// [`Element`](crate::Element) type, an [`AnyView`](crate::AnyView), or a `TensorView` wrapped in
 /// [`Cloned`](crate::Cloned).
 ///
 /// The trait is sealed.
@@ -230,11 +231,11 @@ pub trait Input: sealed::Sealed + Copy {
     #[doc(hidden)]
     fn source(&self) -> Source<'_>;
 
-    /// Allocates a row-major result and has `fill` write it.
+    /// Allocates a row-major result of `shape` and calls `fill` to write the result.
     ///
-    /// For [`Start::CopyOf`], the result begins as a copy of a tensor: either this method copies
-    /// the tensor, or `fill` gets the tensor and copies it. For [`Start::Like`], `fill` writes
-    /// every element.
+    /// For [`Start::CopyOf`], the result begins as a copy of a tensor. Either this method copies
+    /// the tensor, or this method passes the tensor to `fill`, and `fill` copies it. For
+    /// [`Start::Like`], `fill` writes every element.
     #[doc(hidden)]
     fn allocate(
         shape: &[usize],
@@ -245,11 +246,12 @@ pub trait Input: sealed::Sealed + Copy {
 
 /// A view that a call writes: a [`TensorViewMut`](crate::TensorViewMut) of an
 /// [`Element`](crate::Element) type, an [`AnyViewMut`](crate::AnyViewMut), or a `TensorViewMut`
-/// in [`Cloned`](crate::Cloned).
+/// wrapped in [`Cloned`](crate::Cloned).
 ///
 /// The trait is sealed.
 pub trait Output: sealed::Sealed {
-    /// Type of the views that the call reads: of the kind and the elements of the output.
+    /// Type of the views that the call reads. These views have the same kind and the same element
+    /// type as the output.
     type Input: Input;
 
     /// Returns the view as an operand.
@@ -257,19 +259,19 @@ pub trait Output: sealed::Sealed {
     fn target(&mut self) -> Target<'_>;
 }
 
-/// Values of a result before updates are applied. The type has no public path, so that other
-/// crates cannot call [`Input::allocate`] with a `fill` that leaves elements unwritten.
+/// Values of a new result before `fill` writes the result. The type has no public path. Other
+/// crates therefore cannot call [`Input::allocate`] with a `fill` that leaves elements unwritten.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Start<V> {
     /// A copy of this tensor.
     CopyOf(V),
-    /// Any values, because every element will be written. The elements have the type of this
+    /// Any values, because `fill` writes every element. The result has the element type of this
     /// tensor.
     Like(V),
 }
 
 pub(crate) mod sealed {
-    /// Seals the traits of views.
+    /// Supertrait of `Input` and `Output`. Other crates cannot implement it.
     pub trait Sealed {}
 }

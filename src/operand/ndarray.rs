@@ -19,20 +19,20 @@ use super::owned::Tensor;
 use super::typed::{TensorView, TensorViewMut, check_distinct};
 use crate::error::ScatterError;
 
-/// A view of any array to read, with any strides.
+/// Makes a view to read from a borrowed array of any strides.
 impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>
 where
     S: Data<Elem = T>,
     D: Dimension,
 {
     fn from(array: &'a ArrayBase<S, D>) -> Self {
-        // While an array is borrowed, its elements are readable, and `ndarray` keeps its layout
-        // within `isize`.
+        // While an array is borrowed, its elements are readable. `ndarray` ensures that the
+        // offsets of all elements fit in `isize`.
         Self::new(array.as_ptr(), layout_of(array))
     }
 }
 
-/// Indices from any array of integers, with any strides.
+/// Makes indices from a borrowed array of integers, of any strides.
 impl<'a, I, S, D> From<&'a ArrayBase<S, D>> for Indices<'a>
 where
     I: Index,
@@ -44,12 +44,12 @@ where
     }
 }
 
-/// A view of any array to write, with any strides.
+/// Makes a view to write from a mutably borrowed array of any strides.
 ///
 /// # Errors
 ///
 /// [`ScatterError::SelfOverlap`] if two elements of the array share memory. Only unsafe code can
-/// make such an array.
+/// make an array with such elements.
 impl<'a, T, S, D> TryFrom<&'a mut ArrayBase<S, D>> for TensorViewMut<'a, T>
 where
     S: DataMut<Elem = T>,
@@ -66,12 +66,13 @@ where
 }
 
 impl<'a, T> TensorView<'a, T> {
-    /// Returns the elements as a view of `ndarray`, with the same shape and strides.
+    /// Returns a view of `ndarray` with the same shape. At each position, both views have the
+    /// same element in memory.
     pub fn to_ndarray(&self) -> ArrayViewD<'a, T> {
         let (offset, sizes, reversed) = forwards(&self.layout());
-        // SAFETY: the view keeps the elements of its layout readable for `'a`. `forwards`
-        // returns the offset of the lowest element and positive strides, which reach exactly
-        // these elements from there.
+        // SAFETY: the view keeps the elements of its layout readable for `'a`. `forwards` returns
+        // the offset of the element with the lowest address, and no negative strides. From this
+        // element, the strides address exactly the elements of the layout.
         let mut array =
             unsafe { ArrayViewD::from_shape_ptr(sizes, self.as_ptr().wrapping_offset(offset)) };
         reversed
@@ -82,13 +83,15 @@ impl<'a, T> TensorView<'a, T> {
 }
 
 impl<'a, T> TensorViewMut<'a, T> {
-    /// Returns the elements as a view of `ndarray`, with the same shape and strides.
+    /// Returns a view of `ndarray` with the same shape. At each position, both views have the
+    /// same element in memory.
     pub fn into_ndarray(self) -> ArrayViewMutD<'a, T> {
         let (offset, sizes, reversed) = forwards(&self.layout());
         let lowest = self.memory.ptr.cast::<T>().wrapping_offset(offset);
-        // SAFETY: the view keeps the elements of its layout writable for `'a`. `forwards`
-        // returns the offset of the lowest element and positive strides, which reach exactly
-        // these elements from there. No other reference reaches them, and the view is consumed.
+        // SAFETY: the view keeps the elements of its layout writable for `'a`. `forwards` returns
+        // the offset of the element with the lowest address, and no negative strides. From this
+        // element, the strides address exactly the elements of the layout. No other reference
+        // can access the elements, because this method consumes the only view of them.
         let mut array = unsafe { ArrayViewMutD::from_shape_ptr(sizes, lowest) };
         reversed
             .iter()
@@ -98,7 +101,7 @@ impl<'a, T> TensorViewMut<'a, T> {
 }
 
 impl<T> Tensor<T> {
-    /// Returns the elements as an array of `ndarray`, without a copy.
+    /// Converts the tensor to an array of `ndarray`, without a copy of the elements.
     ///
     /// # Examples
     ///
@@ -115,7 +118,7 @@ impl<T> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// Never. The number of elements is the number that the shape requires.
+    /// Never. A tensor always holds the number of elements that its shape requires.
     pub fn into_ndarray(self) -> ArrayD<T> {
         let shape = IxDyn(self.shape());
         ArrayD::from_shape_vec(shape, self.into_vec())
@@ -127,16 +130,16 @@ fn layout_of<S: ndarray::RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Layo
     Layout::of_parts(array.shape(), array.strides())
 }
 
-/// Returns the offset of the element with the lowest address, the shape with positive strides,
-/// and the axes whose strides were negative.
+/// Returns the offset of the element with the lowest address, and the shape with the absolute
+/// values of the strides. Also returns the axes of more than one element with a negative stride.
 fn forwards(layout: &Layout<'_>) -> (isize, ndarray::StrideShape<IxDyn>, Vec<usize>) {
     let strides = layout.strides().filter(|_| !layout.shape().contains(&0));
     let Some(strides) = strides else {
         return (0, IxDyn(layout.shape()).into(), Vec::new());
     };
     let sizes = layout.shape().iter();
-    // The stride of an axis of size 1 is never used. It may be `isize::MIN`, which has no
-    // positive counterpart.
+    // The stride of an axis of size 1 is never used, so it becomes 0. It may be `isize::MIN`,
+    // whose absolute value is larger than `isize::MAX`.
     let is_reversed = |axis: usize| layout.shape()[axis] > 1 && strides[axis] < 0;
     let reversed = (0..strides.len())
         .filter(|&axis| is_reversed(axis))
@@ -162,7 +165,7 @@ mod tests {
         let mut data = Array2::<i32>::zeros((4, 6));
         let indices = array![[0_i64], [2], [0]];
         let updates = array![[1, 2, 3], [4, 5, 6], [7, 8, 9]];
-        // Every second column, and the rows in reverse.
+        // Every second column from column 1, with the rows in reverse order.
         let mut view = data.slice_mut(s![..;-1, 1..;2]);
         scatter_nd(
             TensorViewMut::try_from(&mut view).expect("views of ndarray do not overlap"),

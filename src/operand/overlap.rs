@@ -2,18 +2,18 @@
 //!
 //! This module knows the addresses, sizes and strides of tensors. Fast tests decide for most
 //! layouts whether elements share memory. For all other layouts, a search decides: memory is shared
-//! if an equation between two addresses has an integer solution. The number of search steps is
-//! limited, so the result may be [`Overlap::Undecided`].
+//! if the linear equation "address in one tensor = address in the other" has an integer solution.
+//! The number of search steps is limited, so the result may be [`Overlap::Undecided`].
 
 use super::dims::Dims;
 use super::layout::Layout;
 use crate::error::ScatterError;
 
-/// Number of search steps after which a search ends without an answer.
+/// Maximum number of search steps of one decision. A step tries one value of one unknown.
 const EFFORT: u32 = 20_000;
 
-/// Answer to the question whether elements share memory. `Undecided`: the search has ended without
-/// an answer after [`EFFORT`] steps.
+/// Answer to the question whether elements share memory. `Undecided`: the search did not find the
+/// answer within [`EFFORT`] steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
     Disjoint,
@@ -21,7 +21,7 @@ pub(crate) enum Overlap {
     Undecided,
 }
 
-/// The bytes of a tensor.
+/// The memory of a tensor: address, layout and element size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footprint<'a> {
     /// Address of element `[0, 0, ...]`.
@@ -31,21 +31,22 @@ pub(crate) struct Footprint<'a> {
     pub(crate) size: usize,
 }
 
-/// A product `coefficient * x` with an unknown `x` in `0..=limit`.
+/// A product `coefficient * x` with an unknown integer `x` in `0..=limit`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Term {
     coefficient: i128,
     limit: i128,
 }
 
-/// Decides whether two elements of an output have one address. The layout must fit in memory:
-/// either [`Layout::check`] has accepted the layout, or all its elements are inside one Rust slice.
+/// Decides whether any two elements of an output have the same address. The layout must fit in
+/// memory: [`Layout::check`] has accepted the layout, or all elements are inside an existing slice
+/// or `ndarray` array.
 pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> {
     if layout.is_contiguous() || layout.shape().contains(&0) {
         return Ok(Overlap::Disjoint);
     }
-    // Most tensors have decreasing strides, which need no sort. A sort would be a large part of
-    // the cost of a small call.
+    // The strides of most tensors decrease from the first to the last dimension. The test of such
+    // strides needs no sort. A sort would be a large part of the cost of a small call.
     if strides_exceed_extents(layout.dims_from_last()) {
         return Ok(Overlap::Disjoint);
     }
@@ -56,10 +57,11 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> 
         return Ok(Overlap::Disjoint);
     }
     let terms = terms_of(layout, 1)?;
-    // Two elements have one address if the difference of their positions is not zero but adds
-    // up to offset 0. The two elements can be swapped, so at least one coordinate of the
-    // difference can be taken as positive. For each axis, search with the coordinate of that
-    // axis in 1..=limit and the other coordinates in -limit..=limit.
+    // Two different elements have the same address if the difference of their coordinates, times
+    // the strides, sums to 0. The difference has at least one coordinate that is not 0. A swap of
+    // the two elements negates the difference, so this coordinate can be assumed to be positive.
+    // For each axis, the loop searches for a difference with the coordinate of this axis in
+    // 1..=limit and every other coordinate in -limit..=limit.
     let mut effort = EFFORT;
     let mut answer = Overlap::Disjoint;
     for (axis, &Term { coefficient, .. }) in terms.iter().enumerate() {
@@ -86,14 +88,14 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> 
 #[inline]
 pub(crate) fn between(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterError> {
     match (block_of(a), block_of(b)) {
-        // The fast path: small calls check every operand.
+        // Fast path for two contiguous tensors, because small calls also make this check.
         (Some((a, a_end)), Some((b, b_end))) if a_end <= b || b_end <= a => Ok(Overlap::Disjoint),
         _ => between_any(a, b),
     }
 }
 
 /// Returns the address of the first byte of a contiguous tensor and the address after its last
-/// byte. `None` for a strided tensor, and if an address overflows.
+/// byte. Returns `None` for a tensor with explicit strides, and if the computation overflows.
 #[inline]
 fn block_of(tensor: &Footprint<'_>) -> Option<(usize, usize)> {
     if tensor.layout.strides().is_some() {
@@ -114,10 +116,11 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
     if a.layout.is_contiguous() && b.layout.is_contiguous() {
         return Ok(Overlap::Shared);
     }
-    // A byte of a tensor has the address "lowest address + terms of the byte". The tensors share a
-    // byte if an address in `a` equals an address in `b`: a_low + terms of a = b_low + terms of b.
-    // All terms are moved to the left side of this equation, where the terms of `b` are negative.
-    // The substitution x -> limit - x makes the terms of `b` positive.
+    // The address of a byte is the lowest address of its tensor plus a sum of terms. The tensors
+    // share a byte if this equation has a solution: a_low + sum(a) = b_low + sum(b). The terms of
+    // `b` move to the left side of the equation and become negative. The substitution
+    // x -> limit - x makes these terms positive again. The right side is then the address of the
+    // last byte of `b`, minus a_low.
     let (ours, others) = (byte_terms(a)?, byte_terms(b)?);
     let all = ours.iter().chain(&*others).copied();
     let terms = Dims::collect(ours.len() + others.len(), all)?;
@@ -125,7 +128,7 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
     Ok(find(terms, target, &mut EFFORT.clone()))
 }
 
-/// Returns the terms of the address of a byte, relative to the lowest byte of the tensor.
+/// Returns the terms whose sum is the distance of a byte from the lowest byte of the tensor.
 fn byte_terms(tensor: &Footprint<'_>) -> Result<Dims<Term>, ScatterError> {
     let mut terms = terms_of(tensor.layout, tensor.size)?;
     terms.push(Term {
@@ -135,8 +138,8 @@ fn byte_terms(tensor: &Footprint<'_>) -> Result<Dims<Term>, ScatterError> {
     Ok(terms)
 }
 
-/// Returns the address of the first byte and the address after the last byte. `None` for a
-/// tensor without bytes.
+/// Returns the lowest address of a byte of the tensor, and the address after the highest byte.
+/// Returns `None` for a tensor without bytes.
 fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
     if tensor.size == 0 || tensor.layout.elements()? == 0 {
         return None;
@@ -149,8 +152,9 @@ fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
     ))
 }
 
-/// Returns one term for each dimension of more than one element. The sign of a stride is dropped,
-/// because the sign does not change the set of offsets, counted from the lowest element.
+/// Returns one term for each dimension of more than one element. The coefficient is the absolute
+/// value of the stride. The sign of a stride does not change the set of distances from the element
+/// with the lowest address.
 fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError> {
     let dims = layout.dims_from_last().filter(|&(count, _)| count > 1);
     let terms = dims.map(|(count, stride)| Term {
@@ -160,9 +164,11 @@ fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError
     Dims::collect(layout.shape().len(), terms)
 }
 
-/// Whether each stride is larger than the extent of all dimensions before it. Then no two
-/// elements have one address. `dims` has the size and the stride of each dimension. The condition
-/// holds for every transposed, reversed or padded tensor whose dimensions are sorted by stride.
+/// Whether each stride is larger than the largest offset within the dimensions before it in
+/// `dims`. If so, no two elements have the same address. `dims` has the size and the stride of
+/// each dimension. Strides count as absolute values, and dimensions of size 1 are ignored. The
+/// condition holds for a transposed, reversed or padded tensor if `dims` is in ascending order of
+/// strides.
 fn strides_exceed_extents(mut dims: impl Iterator<Item = (usize, isize)>) -> bool {
     let mut extent = 0_usize;
     dims.all(|(size, stride)| {
@@ -180,11 +186,11 @@ fn find(mut terms: Dims<Term>, target: i128, effort: &mut u32) -> Overlap {
     search(&terms, target, effort)
 }
 
-/// Searches for a solution with terms in descending order of coefficients.
+/// Searches for a solution, with `terms` in descending order of coefficients.
 ///
-/// Two conditions leave few values of the first `x` to try. The rest of `target` must be between
-/// 0 and the maximum of the sum of the other terms. And `target` must be a multiple of the
-/// greatest common divisor of all coefficients.
+/// Two conditions limit the search. First, `target` minus the first term must be between 0 and the
+/// maximum of the sum of the other terms. This leaves few values of the first `x`. Second, `target`
+/// must be a multiple of the greatest common divisor of all coefficients in `terms`.
 fn search(terms: &[Term], target: i128, effort: &mut u32) -> Overlap {
     let Some((first, rest)) = terms.split_first() else {
         return if target == 0 {
@@ -296,10 +302,10 @@ mod tests {
             size,
         };
         let cases = [
-            // The columns interleave and share no byte.
+            // The columns of the two tensors interleave and share no byte.
             (columns(1000, 4), columns(1004, 4), Overlap::Disjoint),
             (columns(1000, 4), columns(1008, 4), Overlap::Shared),
-            // The elements are so wide that they share bytes.
+            // The elements have 8 bytes and begin only 4 bytes apart, so they share bytes.
             (columns(1000, 8), columns(1004, 8), Overlap::Shared),
             (columns(1000, 4), columns(5000, 4), Overlap::Disjoint),
         ];

@@ -1,6 +1,6 @@
-//! Tensors that calls allocate for their results. They are row-major and own their memory.
+//! Tensors that calls allocate for their results. These tensors are row-major and own their memory.
 //!
-//! This module knows how to allocate a result for each kind of view. It does not know operators.
+//! This module knows how to allocate a result. It does not know operators.
 
 #![expect(
     unsafe_code,
@@ -19,7 +19,7 @@ use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::with_room;
 
-/// A row-major tensor that owns its elements: the result of a call that allocates.
+/// A row-major tensor that owns its elements. A call that allocates its result returns a `Tensor`.
 ///
 /// A `Tensor` dereferences to the slice of its elements in row-major order.
 ///
@@ -45,7 +45,8 @@ pub struct Tensor<T> {
 }
 
 impl<T> Tensor<T> {
-    /// Returns a tensor of `shape`. `fill` must write every element, or fail.
+    /// Returns a tensor of `shape` that `fill` has written. `fill` must write every element or
+    /// return an error.
     pub(super) fn filled(
         shape: &[usize],
         elements: Elements,
@@ -57,8 +58,8 @@ impl<T> Tensor<T> {
         let mut result: Vec<T> = with_room(count)?;
         let ptr = result.as_mut_ptr().cast();
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
-        // SAFETY: the capacity is at least `count`, and `fill` has written all elements: calls
-        // write every element of an unwritten target unless they fail.
+        // SAFETY: the capacity is at least `count`. `fill` has written all elements, because it
+        // has returned no error: a call without an error writes every element of such a target.
         unsafe { result.set_len(count) };
         Ok(Self {
             elements: result,
@@ -66,7 +67,8 @@ impl<T> Tensor<T> {
         })
     }
 
-    /// Returns a tensor of `shape`. `elements` has the number of elements of `shape`.
+    /// Returns a tensor of `shape` with `elements`. The caller ensures that `elements` has the
+    /// length that `shape` requires.
     pub(super) fn of_parts(shape: &[usize], elements: Vec<T>) -> Result<Self, ScatterError> {
         let shape = Dims::copied(shape)?;
         Ok(Self { elements, shape })
@@ -87,7 +89,7 @@ impl<T> Tensor<T> {
         TensorViewMut::new(self.elements.as_mut_ptr(), Layout::contiguous(&self.shape))
     }
 
-    /// Returns the elements in row-major order, without a copy.
+    /// Converts the tensor to the vector of its elements in row-major order, without a copy.
     pub fn into_vec(self) -> Vec<T> {
         self.elements
     }
@@ -130,26 +132,25 @@ impl<T: PartialEq> PartialEq for Tensor<T> {
     }
 }
 
-/// Compares the elements, in row-major order, whatever the shape is.
+/// Compares only the elements, in row-major order. The shape of the tensor has no effect.
 impl<T: PartialEq<U>, U, const N: usize> PartialEq<[U; N]> for Tensor<T> {
     fn eq(&self, other: &[U; N]) -> bool {
         self.elements == *other
     }
 }
 
-/// Compares the elements, in row-major order, whatever the shape is.
+/// Compares only the elements, in row-major order. The shape of the tensor has no effect.
 impl<T: PartialEq<U>, U> PartialEq<Vec<U>> for Tensor<T> {
     fn eq(&self, other: &Vec<U>) -> bool {
         self.elements == *other
     }
 }
 
-/// Unit of the memory of an [`AnyTensor`]. Its alignment is that of every element type, or
-/// larger.
+/// Unit of the memory of an [`AnyTensor`]. Its alignment suffices for every element type.
 type Word = u128;
 
-/// A row-major tensor with an element type known at run time: the result of a call on
-/// [`AnyView`]s that allocates.
+/// A row-major tensor that owns its elements, with an element type known at run time. A call on
+/// [`AnyView`]s that allocates its result returns an `AnyTensor`.
 ///
 /// # Examples
 ///
@@ -164,14 +165,15 @@ type Word = u128;
 /// ```
 pub struct AnyTensor {
     words: Vec<Word>,
-    /// Size of all elements, in bytes.
+    /// Total size of the elements, in bytes.
     len: usize,
     shape: Dims<usize>,
     dtype: DType,
 }
 
 impl AnyTensor {
-    /// Returns a tensor of `shape`. `fill` must write every element, or fail.
+    /// Returns a tensor of `shape` that `fill` has written. `fill` must write every element or
+    /// return an error.
     pub(crate) fn filled(
         shape: &[usize],
         dtype: DType,
@@ -183,13 +185,13 @@ impl AnyTensor {
         let shape = Dims::copied(shape)?;
         let mut words: Vec<Word> = with_room(count)?;
         if count > 0 {
-            // The last bytes of the last word may belong to no element.
+            // Initialises the bytes of the last word after the last element.
             words.spare_capacity_mut()[count - 1].write(0);
         }
         let (ptr, elements) = (words.as_mut_ptr().cast(), Elements::Plain(dtype));
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
-        // SAFETY: the capacity is at least `count`. `fill` has written all elements, and the
-        // rest of the last word was written above.
+        // SAFETY: the capacity is at least `count`. `fill` has written all elements. The write of
+        // 0 above has initialised the bytes of the last word after the last element.
         unsafe { words.set_len(count) };
         Ok(Self {
             words,

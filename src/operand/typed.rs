@@ -1,7 +1,7 @@
 //! Borrowed views of tensors whose element type is a Rust type.
 //!
-//! This module knows slices and layouts. Every constructor checks that the elements of its view are
-//! inside its memory.
+//! This module knows slices and layouts. Every public constructor ensures that all elements of the
+//! view are inside the given memory.
 
 #![expect(
     unsafe_code,
@@ -20,7 +20,7 @@ use crate::memory::{copied, with_room};
 
 /// A tensor to read, with elements of a Rust type: memory, shape, and strides in elements.
 ///
-/// Calls take views of [`Element`] types, and of other types in
+/// A call accepts a view of an [`Element`] type. A view of another type must be wrapped in
 /// [`Cloned`](crate::Cloned). Any strides are allowed, 0 included.
 ///
 /// # Examples
@@ -29,13 +29,15 @@ use crate::memory::{copied, with_room};
 /// use ndscatter::TensorView;
 ///
 /// let values = [1, 2, 3, 4, 5, 6];
-/// // Two rows of three elements. The transpose of three rows of two elements. One row of
-/// // three elements, four times.
+/// // Two rows of three elements.
 /// TensorView::contiguous(&values, &[2, 3])?;
+/// // The transpose of a matrix with three rows of two elements.
 /// TensorView::strided(&values, 0, &[2, 3], &[1, 2])?;
+/// // Four rows that are all the first three elements.
 /// TensorView::strided(&values, 0, &[4, 3], &[0, 1])?;
-/// // All elements in one dimension. One value for all six elements.
+/// // All elements in one dimension.
 /// TensorView::from(&values);
+/// // Two rows of three elements that are all the value 7.
 /// TensorView::splat(&7, &[2, 3])?;
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
@@ -62,8 +64,8 @@ unsafe impl<T: Send> Send for TensorViewMut<'_, T> {}
 // `Send` for `T: Sync`.
 unsafe impl<T: Sync> Sync for TensorViewMut<'_, T> {}
 
-/// Strides of a tensor in which all elements are one value in memory: stride 0 in each of at most
-/// 64 dimensions.
+/// Strides of 0 for at most 64 dimensions. With these strides, all elements of a tensor are one
+/// value in memory.
 pub(super) static ZEROS: [isize; 64] = [0; 64];
 
 impl<'a, T> TensorView<'a, T> {
@@ -71,7 +73,8 @@ impl<'a, T> TensorView<'a, T> {
     ///
     /// # Errors
     ///
-    /// - [`ScatterError::SliceLength`]: `data` has another number of elements than `shape`.
+    /// - [`ScatterError::SliceLength`]: the length of `data` is not the number of elements of
+    ///   `shape`.
     /// - [`ScatterError::ShapeOverflow`]: the number of elements of `shape` overflows.
     #[inline]
     pub fn contiguous(data: &'a [T], shape: &'a [usize]) -> Result<Self, ScatterError> {
@@ -83,7 +86,7 @@ impl<'a, T> TensorView<'a, T> {
     /// `data[offset + i * strides[0] + j * strides[1] + ...]`.
     ///
     /// Offset and strides are in elements. Strides may be negative. With stride 0, all positions
-    /// of a dimension have one element.
+    /// along a dimension share the same element of `data`.
     ///
     /// # Errors
     ///
@@ -98,15 +101,14 @@ impl<'a, T> TensorView<'a, T> {
     ) -> Result<Self, ScatterError> {
         let layout = Layout::strided(shape, strides)?;
         let first = check_strided(data.len(), offset, &layout)?;
-        // The pointer is derived from the pointer of the whole slice. The provenance of the
-        // pointer therefore includes the elements below `first`.
+        // The pointer is derived from the pointer to the whole slice. Its provenance therefore
+        // includes the elements before `first`, which negative strides address.
         Ok(Self::new(data.as_ptr().wrapping_add(first), layout))
     }
 
     /// Returns a view in which every element is `value`. `shape` has at most 64 dimensions.
     ///
-    /// A view of one repeated value is useful as updates that are all equal, for example the ones
-    /// that a histogram adds.
+    /// Such a view serves as updates that are all equal, for example as the 1s of a histogram.
     ///
     /// # Errors
     ///
@@ -135,8 +137,8 @@ impl<'a, T> TensorView<'a, T> {
         Self::strided(std::slice::from_ref(value), 0, shape, strides)
     }
 
-    /// Returns a view of memory. `layout` places elements around `ptr`, and all of them are
-    /// readable for `'a`.
+    /// Returns a view of the elements of `layout`, with offsets from `ptr`. The caller ensures
+    /// that all these elements are readable for `'a`.
     #[inline]
     pub(super) fn new(ptr: *const T, layout: Layout<'a>) -> Self {
         let ptr = ptr.cast();
@@ -175,8 +177,8 @@ impl<T: Clone> TensorView<'_, T> {
         let mut values = with_room(elements)?;
         for position in 0..elements {
             let offset = offset_of(layout.dims_from_last(), position);
-            // SAFETY: `offset` is the offset of an element of the layout, and the view keeps
-            // its elements readable.
+            // SAFETY: `offset` is the offset of an element of the layout, and the view keeps all
+            // elements of the layout readable.
             values.push(unsafe { &*self.as_ptr().offset(offset) }.clone());
         }
         Ok(values)
@@ -219,8 +221,9 @@ impl<'a, T> TensorViewMut<'a, T> {
         Ok(Self::new(data.as_mut_ptr().wrapping_add(first), layout))
     }
 
-    /// Returns a view of memory. `layout` places elements around `ptr`. All of them are writable
-    /// for `'a`, only by this view, and no two of them overlap.
+    /// Returns a view of the elements of `layout`, with offsets from `ptr`. The caller ensures
+    /// that, for `'a`, this view alone accesses these elements and may write all of them. The
+    /// caller also ensures that no two elements overlap.
     #[inline]
     pub(super) fn new(ptr: *mut T, layout: Layout<'a>) -> Self {
         let ptr = ptr.cast();
@@ -230,12 +233,13 @@ impl<'a, T> TensorViewMut<'a, T> {
         }
     }
 
-    /// Returns the same view with a shorter lifetime, so that `self` can be used again later.
+    /// Returns the same view with a shorter lifetime. `self` can be used again when the returned
+    /// view is no longer used.
     pub fn reborrow(&mut self) -> TensorViewMut<'_, T> {
         TensorViewMut::new(self.memory.ptr.cast(), self.memory.layout)
     }
 
-    /// Returns a view to read, which borrows `self`.
+    /// Returns a view to read the same elements. The returned view borrows `self`.
     pub fn as_view(&self) -> TensorView<'_, T> {
         TensorView::new(self.memory.ptr.cast_const().cast(), self.memory.layout)
     }
@@ -257,8 +261,8 @@ impl<'a, T> TensorViewMut<'a, T> {
     }
 }
 
-/// Returns the layout of a slice of `len` elements. A slice of elements of 0 bytes may have more
-/// than `isize::MAX` elements. The view then has only `isize::MAX` elements, which makes no
+/// Returns the layout of rank 1 of a slice of `len` elements, limited to `isize::MAX` elements.
+/// Only a slice of elements of 0 bytes can be longer. For such a slice the limit makes no
 /// difference, because all elements of 0 bytes are equal.
 fn line<'a>(len: usize) -> Layout<'a> {
     Layout::line(len.min(isize::MAX.unsigned_abs()))
@@ -343,8 +347,8 @@ fn other_length(len: usize, shape: &[usize]) -> ScatterError {
     })
 }
 
-/// Checks that the elements are inside a slice of `len` elements. Returns the position of
-/// element `[0, 0, ...]`, at most `len`.
+/// Checks that all elements of `layout` are inside a slice of `len` elements, if element
+/// `[0, 0, ...]` is at `offset`. Returns `offset`, limited to `len` for a shape without elements.
 fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize, ScatterError> {
     if layout.checked_elements()? == 0 {
         return Ok(offset.min(len));
@@ -366,7 +370,7 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
     }
 }
 
-/// Refuses a layout in which two elements have one address.
+/// Refuses a layout in which two elements have the same address, or may have it.
 pub(super) fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
     let overlap = overlap::with_itself(layout)?;
     if overlap == Overlap::Disjoint {

@@ -1,28 +1,28 @@
-//! In-place calls in one line.
-//!
-//! Each function builds a [`Scatter`] with a reduction or a mode, and calls its `in_place`.
+//! Functions that scatter in place: short forms of [`Scatter`] builders.
 
 use super::scatter::Scatter;
 use crate::error::ScatterError;
 use crate::operand::{Indices, Output, TensorView};
 use crate::reduction::{CacheMode, Reduction};
 
-/// Writes slices of `updates` into `data` at the positions in `indices`.
+/// Applies slices of `updates` to the slices of `data` that tuples of coordinates address.
+/// `reduction` states how an update changes the existing value.
 ///
 /// - `indices` has rank 1 or more and any integer type. The last dimension of `indices` holds the
-///   `k` coordinates of a tuple. Negative indices count from the end.
+///   `k` coordinates of a tuple. Negative indices count from the end of their axis.
 /// - `updates` has the shape `indices.shape[..-1] ++ data.shape[k..]`, and the element type of
 ///   `data`.
 ///
-/// Duplicates are applied in the row-major order of `indices`, at any number of threads.
-/// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
+/// Updates of one destination are applied in the row-major order of `indices`, with any number of
+/// threads. Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
 /// The rule is from ONNX ScatterND. [`Scatter::nd`] has all options and methods.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] in these cases: shapes do not fit, an index is out of bounds, or the
-/// element type lacks the reduction. After an error `data` is unchanged.
+/// A [`ScatterError`], for example if shapes do not fit, an index is out of bounds, or the element
+/// type lacks the reduction. After an error, `data` is usually unchanged. [`Scatter`] names the
+/// exceptions.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ use crate::reduction::{CacheMode, Reduction};
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 ///
-/// `data` and `updates` cannot share memory:
+/// The compiler rejects a call in which `data` and `updates` borrow the same memory:
 ///
 /// ```compile_fail,E0502
 /// use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
@@ -63,23 +63,25 @@ pub fn scatter_nd<'i, O: Output>(
     (Scatter::nd().reduction(reduction)).in_place(data, indices, updates)
 }
 
-/// Writes slices of `updates` into `data` at the positions in `indices` along `axis`.
+/// Applies slices of `updates` to the slices of `data` at the positions `indices` along `axis`.
+/// `reduction` states how an update changes the existing value.
 ///
 /// - `axis` is in `-rank..rank` of `data`. A negative axis counts from the end.
-/// - `indices` has any rank and any integer type. Negative indices count from the end.
+/// - `indices` has any rank and any integer type. Negative indices count from the end of `axis`.
 /// - `updates` has the shape `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`,
 ///   and the element type of `data`.
 ///
-/// Duplicates are applied in the row-major order of `indices`, at any number of threads.
-/// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
+/// Updates of one destination are applied in the row-major order of `indices`, with any number of
+/// threads. Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
-/// The meaning of `indices` and `axis`, and the shape of `updates`, are those of OpenVINO
-/// ScatterUpdate and torch `index_add_`. [`Scatter::along`] has all options and methods.
+/// The rule for `axis`, for indices that are not negative and for the shape of `updates` is from
+/// OpenVINO ScatterUpdate and torch `index_add_`. [`Scatter::along`] has all options and methods.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] in these cases: the axis is out of range, shapes do not fit, an index is
-/// out of bounds, or the element type lacks the reduction. After an error `data` is unchanged.
+/// A [`ScatterError`], for example if `axis` is out of range, shapes do not fit, an index is out
+/// of bounds, or the element type lacks the reduction. After an error, `data` is usually
+/// unchanged. [`Scatter`] names the exceptions.
 ///
 /// # Examples
 ///
@@ -109,24 +111,28 @@ pub fn scatter_update<'i, O: Output>(
     (Scatter::along(axis).reduction(reduction)).in_place(data, indices, updates)
 }
 
-/// Writes each element of `updates` into `data` at its own position, except along `axis`, where
-/// `indices` has the position.
+/// Applies each element of `updates` to one element of `data`. `reduction` states how an update
+/// changes the existing value.
+///
+/// The position in `data` is the position of the update in `updates`, except along `axis`. There,
+/// the position is the index that `indices` has for this update.
 ///
 /// - `axis` is in `-rank..rank` of `data`. A negative axis counts from the end.
 /// - `indices` has the rank of `data` and any integer type. `indices` may be longer than `data`
-///   only along `axis`. Negative indices count from the end.
+///   only along `axis`. Negative indices count from the end of `axis`.
 /// - `updates` has the shape of `indices` and the element type of `data`.
 ///
-/// Duplicates are applied in the row-major order of `indices`, at any number of threads.
-/// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
+/// Updates of one destination are applied in the row-major order of `indices`, with any number of
+/// threads. Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
 /// The rule is from ONNX ScatterElements and torch `scatter_reduce_`. [`Scatter::elements`] has
 /// all options and methods.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] in these cases: the axis is out of range, shapes do not fit, an index is
-/// out of bounds, or the element type lacks the reduction. After an error `data` is unchanged.
+/// A [`ScatterError`], for example if `axis` is out of range, shapes do not fit, an index is out
+/// of bounds, or the element type lacks the reduction. After an error, `data` is usually
+/// unchanged. [`Scatter`] names the exceptions.
 ///
 /// # Examples
 ///
@@ -155,29 +161,31 @@ pub fn scatter_elements<'i, O: Output>(
     (Scatter::elements(axis).reduction(reduction)).in_place(data, indices, updates)
 }
 
-/// Writes the rows of `update` into `past_cache`. The rows of each sequence begin at the write
-/// index of the sequence.
+/// Writes the rows of `update` into `past_cache`. The rows of a sequence get consecutive positions,
+/// and the first position is the write index of the sequence.
 ///
 /// - `past_cache` has the sequences on axis 0 and the positions on `axis`.
 /// - `axis` is in `-rank..rank` of `past_cache`, and is not axis 0. A negative axis counts from
 ///   the end.
-/// - `write_indices` has the shape `[past_cache.shape[0]]`, or rank 0: one index for all
-///   sequences. With `None` all sequences begin at 0. Negative indices are errors.
+/// - `write_indices` has the shape `[past_cache.shape[0]]`: one index for each sequence. With rank
+///   0 it has one index for all sequences. With `None` the index of all sequences is 0. A negative
+///   index is an error.
 /// - `update` has the shape of `past_cache`, except along `axis`, where it may be shorter. It
 ///   has the element type of `past_cache`.
 ///
-/// In [`CacheMode::Linear`] the update must fit before the end of the cache. In
-/// [`CacheMode::Circular`] positions are taken modulo the length of the cache. No two rows have
-/// one destination.
+/// In [`CacheMode::Linear`] the rows must fit between the write index and the end of `axis`. In
+/// [`CacheMode::Circular`] positions are taken modulo the size of `axis` in `past_cache`. No two
+/// rows of `update` are written to the same place.
 ///
 /// The rule is from ONNX TensorScatter 24. This function only writes in place, with indices of type
-/// `i64`. The operator [`Scatter::cache`] can also write into another output and make a kept plan.
-/// It accepts all index types and can skip idle sequences.
+/// `i64`. The builder [`Scatter::cache`] can also write into another output and make a kept plan.
+/// `Scatter::cache` accepts all index types and can skip idle sequences.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] in these cases: the axis is out of range or axis 0, the shapes do not fit,
-/// or a write index is negative or leaves no room. After an error the cache is unchanged.
+/// A [`ScatterError`], for example if `axis` is out of range or 0, shapes do not fit, or a write
+/// index is negative. With [`CacheMode::Linear`], also if a write index leaves too little room.
+/// After an error, the cache is usually unchanged. [`Scatter`] names the exceptions.
 ///
 /// # Examples
 ///

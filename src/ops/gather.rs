@@ -1,8 +1,8 @@
 //! The builder of gathers: ONNX GatherND, Gather and GatherElements, and the gathers of other
 //! runtimes.
 //!
-//! Each gather is the inverse of a scatter and has the shape rule of that scatter. This module does
-//! not know threads or kernels.
+//! A gather reads the windows that a scatter of the same operator writes, and both have one shape
+//! rule. This module does not know threads or kernels.
 
 use super::operator::Operator;
 use crate::element::DType;
@@ -13,21 +13,22 @@ use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
 use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 
-/// A gather: an operator and its options. A gather reads windows of `data`, and is the inverse of a
-/// [`Scatter`](crate::Scatter).
+/// A gather: an operator and its options. A gather copies windows of `data` to its result. A
+/// [`Scatter`](crate::Scatter) writes such windows.
 ///
-/// [`nd`](Self::nd), [`along`](Self::along) and [`elements`](Self::elements) make a gather. So
-/// do [`new`](Self::new), from an [`Operator`], and the functions of
-/// [`profile`](crate::profile), for the rules of one runtime. Then options follow. The methods
-/// [`allocate`](Self::allocate), [`write_into`](Self::write_into) and [`plan`](Self::plan) end
-/// the builder.
+/// [`nd`](Self::nd), [`along`](Self::along) and [`elements`](Self::elements) make a gather.
+/// [`new`](Self::new) makes a gather from an [`Operator`]. The functions of
+/// [`profile`](crate::profile) make a gather with the rules of one runtime. Methods of the builder
+/// then set options. [`allocate`](Self::allocate) and [`write_into`](Self::write_into) run a call,
+/// and [`plan`](Self::plan) makes a plan.
 ///
-/// All tensors of one call have views of one kind: [`TensorView`](crate::TensorView),
+/// `data` and the output of a call have views of the same kind: [`TensorView`](crate::TensorView),
 /// [`AnyView`](crate::AnyView) or [`Cloned`](crate::Cloned). Indices may have any integer type.
-/// Any strides are allowed, but an output must not overlap itself.
+/// Any strides are allowed, but no two elements of an output may share memory.
 ///
-/// An error means that nothing has been written, except for [`ScatterError::PoolFailed`] and new
-/// memory ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
+/// If a call returns an error, it has written nothing, with two exceptions. After
+/// [`ScatterError::PoolFailed`], and in an output marked as new memory
+/// ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)), elements may have changed.
 ///
 /// # Examples
 ///
@@ -55,7 +56,8 @@ impl Gather<'static> {
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for [`Operator::Cache`], which has no gather.
+    /// [`ScatterError::UnsupportedOption`] for [`Operator::Cache`], because this operator has no
+    /// gather.
     ///
     /// # Examples
     ///
@@ -86,13 +88,15 @@ impl Gather<'static> {
         }
     }
 
-    /// Gathers slices of `data` that tuples of coordinates address.
+    /// Gathers the slices of `data` that tuples of coordinates address.
     ///
     /// The last dimension of `indices` holds the `k` coordinates of a tuple. The first
-    /// `batch_dims` dims of `indices` are the first dims of `data`. With `b = batch_dims`, the
-    /// result has the shape `indices.shape[..-1] ++ data.shape[b + k..]`.
+    /// `batch_dims` dims of `indices` and of `data` have equal sizes. Along these dims, a tuple
+    /// addresses `data` at the tuple's own position in `indices`. The coordinates address the next
+    /// `k` dims of `data`. With `b = batch_dims`, the result has the shape
+    /// `indices.shape[..-1] ++ data.shape[b + k..]`.
     ///
-    /// The rule is from ONNX GatherND 11 to 13 and OpenVINO GatherND 8. Without batch dims it is
+    /// The rule is from ONNX GatherND 11 to 13 and OpenVINO GatherND 8. With `batch_dims` 0, it is
     /// also the rule of `tf.gather_nd`.
     ///
     /// A call can return these errors of this operator: [`ScatterError::IndicesRank`],
@@ -120,14 +124,14 @@ impl Gather<'static> {
         Self::of(Operator::Nd { batch_dims })
     }
 
-    /// Gathers slices of `data` along one axis.
+    /// Gathers the slices of `data` at the positions `indices` along one axis.
     ///
     /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` may
     /// have any rank, 0 included. The result has the shape
     /// `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`.
     ///
-    /// The rule is from ONNX Gather 1 to 13, numpy `take` and torch `index_select`. The lookup
-    /// in an embedding table is such a gather.
+    /// The rule is from ONNX Gather 1 to 13, numpy `take` and torch `index_select`. A lookup of
+    /// rows in an embedding table is a gather along axis 0.
     ///
     /// A call can return this error of this operator: [`ScatterError::AxisOutOfRange`].
     ///
@@ -152,16 +156,18 @@ impl Gather<'static> {
         Self::of(Operator::Along { axis })
     }
 
-    /// Gathers one element of `data` for each index. The element has the position of the index,
-    /// except along one axis, where the index is the position.
+    /// Gathers one element of `data` for each index.
+    ///
+    /// The position of the element in `data` is the position of the index in `indices`, except
+    /// along `axis`. The position along `axis` is the value of the index. With axis 1, element
+    /// `[i, j, k]` of the result is `data[i, indices[i, j, k], k]`.
     ///
     /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` has
     /// the rank of `data`, and may be longer than `data` only along `axis`. The result has the
-    /// shape of `indices`. With axis 1, element `[i, j, k]` of the result is
-    /// `data[i, indices[i, j, k], k]`.
+    /// shape of `indices`.
     ///
-    /// If no index changes along the dims after the axis, the call detects this and gathers
-    /// rows.
+    /// If the indices do not vary along the dims after `axis`, a call usually detects this and
+    /// copies whole rows instead of single elements.
     ///
     /// The rule is from ONNX GatherElements 11 to 13, torch `gather` and numpy
     /// `take_along_axis`.
@@ -193,7 +199,7 @@ impl Gather<'static> {
 /// Options.
 impl<'p> Gather<'p> {
     /// Sets whether negative indices count from the end of their axis. The default is `true`.
-    /// With `false` a negative index is out of bounds.
+    /// With `false`, every negative index is out of bounds.
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
@@ -204,8 +210,9 @@ impl<'p> Gather<'p> {
 
     /// Sets the rule for an index outside its axis. The default is [`Bounds::Error`].
     ///
-    /// [`Bounds::Skip`] writes zeros. It is refused for elements in [`Cloned`](crate::Cloned),
-    /// which have no zero ([`ScatterError::UnsupportedOption`]).
+    /// With [`Bounds::Skip`], the result for an index that is out of bounds is zeros. Elements in
+    /// [`Cloned`](crate::Cloned) have no zero. For them, [`allocate`](Self::allocate) and
+    /// [`write_into`](Self::write_into) refuse this rule ([`ScatterError::UnsupportedOption`]).
     #[must_use]
     #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
@@ -213,8 +220,8 @@ impl<'p> Gather<'p> {
         self
     }
 
-    /// Sets the pool and the number of workers. The execution does not change the result. A plan
-    /// does not keep the execution.
+    /// Sets the pool and the number of workers of a call. They do not change the result. A plan
+    /// does not keep them.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
@@ -225,7 +232,7 @@ impl<'p> Gather<'p> {
         }
     }
 
-    /// Returns the shape of the result for the shapes of `data` and `indices`.
+    /// Returns the shape of the result. The arguments are the shapes of `data` and `indices`.
     ///
     /// # Errors
     ///
@@ -241,11 +248,12 @@ impl<'p> Gather<'p> {
 
 /// Calls.
 impl Gather<'_> {
-    /// Returns the result as a new row-major tensor.
+    /// Runs the gather and returns the result as a new row-major tensor.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, types, indices, or memory for the result.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or memory for the result. Also
+    /// [`ScatterError::PoolFailed`].
     pub fn allocate<'i, V: Input>(
         &self,
         data: V,
@@ -259,12 +267,14 @@ impl Gather<'_> {
         })
     }
 
-    /// Writes the result into `output`. The old values of `output` are not read.
+    /// Runs the gather and writes the result into `output`. The old values of `output` are not
+    /// read.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. `output` is
-    /// then unchanged.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. Also
+    /// [`ScatterError::PoolFailed`]. After an error, `output` is usually unchanged. [`Gather`]
+    /// names the exceptions.
     pub fn write_into<'i, O: Output>(
         &self,
         data: O::Input,
@@ -276,8 +286,8 @@ impl Gather<'_> {
         self.write(form, &data, &indices, &output.target())
     }
 
-    /// Returns a plan for `data` of a layout. The plan contains everything that depends only on
-    /// `indices` and the layout.
+    /// Returns a plan for tensors with the layout `data`. The plan contains everything that a call
+    /// computes only from `indices` and this layout.
     ///
     /// The plan keeps all options except [`execution`](Self::execution).
     ///
@@ -298,10 +308,11 @@ impl Gather<'_> {
         Ok(GatherPlan { plan })
     }
 
-    /// Explains how one call would run with contiguous tensors of `dtype`, if no other call uses
-    /// its pool. The explanation is for people and for tests.
+    /// Explains how one call would run with elements of `dtype` and a contiguous result. The
+    /// explanation assumes that no other call uses the pool. It is for people and for tests.
     ///
-    /// `allocates`: whether the result is new memory, as in [`allocate`](Self::allocate).
+    /// - `data`: layout of the tensor that the call would read.
+    /// - `allocates`: whether the result is new memory, as in [`allocate`](Self::allocate).
     ///
     /// # Errors
     ///
@@ -335,7 +346,8 @@ impl Gather<'_> {
         run.explanation(dtype, allocates, made_of)
     }
 
-    /// Returns the form of a call. Refuses elements without a zero if indices may be skipped.
+    /// Returns the form of a call. Refuses [`Bounds::Skip`] for cloned elements, because they have
+    /// no zero.
     fn form(&self, data: &Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
         let skips = self.planning.rules.bounds == Bounds::Skip;
         if skips && matches!(data.elements(), Elements::Cloned(_)) {
@@ -344,8 +356,8 @@ impl Gather<'_> {
         self.form_of(data.shape(), indices)
     }
 
-    /// Returns the form of a call for data of `shape`. The form states which axes of data are
-    /// repetitions, which axes the tuples address, and which axes are the window.
+    /// Returns the form of a call for `data` of shape `shape`. The form states which axes of `data`
+    /// are repetitions, which axes the tuples address, and which axes belong to the window.
     #[inline(always)] // For the reason of `Operator::form`.
     pub(crate) fn form_of(
         &self,

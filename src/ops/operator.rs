@@ -1,18 +1,19 @@
-//! Operators known at run time, and their shape rules.
+//! Operators that a caller chooses at run time, and the shape rule of each operator.
 //!
-//! This module knows shapes and axes. It does not know tensors, element types, or how a call runs.
+//! This module knows shapes and axes. It knows nothing of tensors, element types, or how a call
+//! runs.
 
 use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::plan::{Coordinates, Form, IndexRules};
 use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 
-/// An operator known at run time. The operator determines which axes of `data` the indices address,
-/// and the shapes of the other tensors.
+/// Operator of a scatter or of a gather, chosen at run time. The operator determines which axes of
+/// `data` the indices address, and the shapes of the other tensors.
 ///
-/// [`Scatter::new`](crate::Scatter::new) and [`Gather::new`](crate::Gather::new) make a scatter or
-/// a gather from an operator. A scatter and its inverse, the gather, have one shape rule. The rule
-/// gives the shape of `updates` of the scatter, and the shape of the output of the gather.
+/// [`Scatter::new`](crate::Scatter::new) makes a scatter from an operator, and
+/// [`Gather::new`](crate::Gather::new) makes a gather. The `updates` of the scatter and the output
+/// of the gather have the same shape:
 ///
 /// | operator | shape of `updates`, or of the output of a gather |
 /// |---|---|
@@ -21,11 +22,16 @@ use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 /// | `Elements` | `indices.shape` |
 /// | `Cache` | `data.shape` with size `update_len` along `axis` |
 ///
-/// An axis is in `-rank..rank` of `data`. A negative axis counts from the end. If the rule
-/// gives rank 0, a scatter also takes `updates` of one element and any rank.
+/// `axis` is in `-rank..rank`, where `rank` is the rank of `data`. A negative axis counts from the
+/// end. If the table gives a shape of rank 0, a scatter also accepts `updates` of any rank that
+/// have exactly one element.
 ///
-/// The rules are from ONNX: ScatterND 18 and GatherND 13, Gather 13, ScatterElements 18 and
-/// GatherElements 13, TensorScatter 24. The scatter of `Along` is from OpenVINO ScatterUpdate 3.
+/// The rules are from these operators:
+///
+/// - `Nd`: ONNX ScatterND 18 and GatherND 13.
+/// - `Along`: OpenVINO ScatterUpdate 3 for scatters, ONNX Gather 13 for gathers.
+/// - `Elements`: ONNX ScatterElements 18 and GatherElements 13.
+/// - `Cache`: ONNX TensorScatter 24.
 ///
 /// # Examples
 ///
@@ -49,48 +55,49 @@ use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operator {
-    /// Tuples of coordinates along the last dim of `indices`: [`Scatter::nd`](crate::Scatter::nd),
-    /// [`Gather::nd`](crate::Gather::nd).
+    /// Tuples whose coordinates are stored along the last dim of `indices`:
+    /// [`Scatter::nd`](crate::Scatter::nd), [`Gather::nd`](crate::Gather::nd).
     Nd {
-        /// Number of leading dims that are equal in `data` and `indices`. The number is 0 for
-        /// scatters.
+        /// Number of batch dims: leading dims whose sizes must be equal in `data` and `indices`. A
+        /// scatter requires the number 0.
         batch_dims: usize,
     },
-    /// Indices along one axis, used for every position of the axes before it:
+    /// Indices along one axis. All positions along the axes before this axis use the same indices:
     /// [`Scatter::along`](crate::Scatter::along), [`Gather::along`](crate::Gather::along).
     Along {
-        /// The axis.
+        /// Axis of `data` that the indices address.
         axis: isize,
     },
-    /// One index per element, which replaces the position of the element along one axis:
-    /// [`Scatter::elements`](crate::Scatter::elements),
+    /// One index for each element of the updates, or of the output of a gather. The index replaces
+    /// the position of the element along one axis: [`Scatter::elements`](crate::Scatter::elements),
     /// [`Gather::elements`](crate::Gather::elements).
     Elements {
-        /// The axis.
+        /// Axis of `data` that the indices address.
         axis: isize,
     },
-    /// Consecutive rows along an axis for each sequence on axis 0:
-    /// [`Scatter::cache`](crate::Scatter::cache). A cache has no gather.
+    /// Consecutive rows along one axis, for each sequence on axis 0:
+    /// [`Scatter::cache`](crate::Scatter::cache). This operator has no gather.
     Cache {
-        /// The axis of positions.
+        /// Axis of the positions in a sequence.
         axis: isize,
-        /// Behaviour at the end of the axis.
+        /// Rule for rows beyond the end of the axis.
         mode: CacheMode,
         /// Length of the updates along the axis. Only plans and
-        /// [`updates_shape`](Self::updates_shape) use it. Other calls take the length of the
-        /// updates.
+        /// [`updates_shape`](Self::updates_shape) use this value. One-shot calls use the length of
+        /// their updates instead.
         update_len: usize,
     },
 }
 
 /// Public functions.
 impl Operator {
-    /// Returns the shape of `updates` of the scatter, for the shapes of `data` and `indices`.
+    /// Returns the shape that `updates` of a scatter must have, for the shapes `data` and
+    /// `indices`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for batch dims, which no scatter has. Any
-    /// [`ScatterError`] about these shapes.
+    /// [`ScatterError::UnsupportedOption`] if the operator has batch dims, because no scatter has
+    /// batch dims. Any other [`ScatterError`] about these shapes.
     ///
     /// # Examples
     ///
@@ -110,12 +117,12 @@ impl Operator {
         self.other_shape(data, indices)
     }
 
-    /// Returns the shape of the output of the gather, for the shapes of `data` and `indices`.
+    /// Returns the shape of the output of a gather, for the shapes `data` and `indices`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather. Any
-    /// [`ScatterError`] about these shapes.
+    /// [`ScatterError::UnsupportedOption`] for [`Cache`](Self::Cache), which has no gather. Any
+    /// other [`ScatterError`] about these shapes.
     ///
     /// # Examples
     ///
@@ -135,8 +142,8 @@ impl Operator {
         self.other_shape(data, indices)
     }
 
-    /// Returns the operator with its axis counted from the front, for data of rank `rank`. Such
-    /// an axis stays valid if dims are appended to the data.
+    /// Returns the operator with its axis counted from the front, for data of rank `rank`. If dims
+    /// are later appended after the last dim of the data, the returned axis remains valid.
     ///
     /// # Errors
     ///
@@ -161,9 +168,10 @@ impl Operator {
         Ok(self)
     }
 
-    /// Returns the operator for updates of shape `updates`. The `update_len` of a
-    /// [`Cache`](Self::Cache) becomes the length of the updates along the axis. If the updates do
-    /// not have the axis, `update_len` becomes 0, and calls refuse the updates.
+    /// Returns the operator for updates of shape `updates`. For a [`Cache`](Self::Cache),
+    /// `update_len` becomes the length of these updates along the axis. Other operators do not
+    /// change. If the updates do not have the axis, `update_len` becomes 0, and a call with these
+    /// updates returns an error.
     ///
     /// # Examples
     ///
@@ -187,9 +195,9 @@ impl Operator {
     }
 }
 
-/// Functions for scatters and gathers.
+/// Functions that scatters and gathers use.
 impl Operator {
-    /// Refuses an operator that has no scatter.
+    /// Returns an error if the operator has no scatter: `Nd` with batch dims.
     #[inline]
     pub(super) fn check_scatter(self) -> Result<(), ScatterError> {
         match self {
@@ -200,7 +208,7 @@ impl Operator {
         }
     }
 
-    /// Refuses an operator that has no gather.
+    /// Returns an error if the operator has no gather: `Cache`.
     #[inline]
     pub(super) fn check_gather(self) -> Result<(), ScatterError> {
         match self {
@@ -209,8 +217,9 @@ impl Operator {
         }
     }
 
-    /// Returns the form of a call, from the shapes of `data` and `updates`, and the shape and
-    /// strides of `indices`. Plans have no `updates`.
+    /// Returns the form of a call. `data` and `updates` are shapes. `indices` and `strides` are the
+    /// shape and the strides of the indices. `updates` is `None` if the caller makes only a plan or
+    /// computes a shape.
     #[inline(always)] // The smallest calls would wait for a copy of a returned form.
     pub(super) fn form(
         self,
@@ -218,10 +227,10 @@ impl Operator {
         (indices, strides): (&[usize], Option<&[isize]>),
         updates: Option<&[usize]>,
     ) -> Result<Form, ScatterError> {
-        // The returned forms of `elements` and `cache` are built again from their fields. A
-        // returned form and the form of a small call share stack memory. The small call would
-        // load wider pieces than were stored, and store forwarding would fail (5 ns of 85 on a
-        // Xeon, Skylake).
+        // `Form { ..form }` copies the result of `elements` and `cache` field by field. Without
+        // this copy, a small call would read the returned form with loads that are wider than the
+        // stores that wrote the form. Store forwarding would then fail, which costs 5 ns of a call
+        // of 85 ns (on a Xeon, Skylake).
         match self {
             Self::Nd { batch_dims } => nd(batch_dims, data, indices),
             Self::Along { axis } => Ok(Form {
@@ -249,7 +258,7 @@ impl Operator {
         copied(&form.updates_shape(data, indices)?)
     }
 
-    /// Refuses an option that the operator does not have.
+    /// Returns an error if the operator does not support one of these options.
     #[inline]
     pub(super) fn check_options(
         self,
@@ -259,14 +268,15 @@ impl Operator {
         let unsupported = |option| Err(ScatterError::UnsupportedOption { option });
         match self {
             Self::Cache { .. } if reducing.reduction != Reduction::None => unsupported("reduction"),
-            // A row that is moved to the nearest end would overwrite another row.
+            // Clamping would move a row to the nearest end, where the row would overwrite another
+            // row.
             Self::Cache { .. } if rules.bounds == Bounds::Clamp => unsupported("bounds"),
             _ => Ok(()),
         }
     }
 }
 
-/// Returns an axis counted from the front. Refuses an axis that is not in `-rank..rank`.
+/// Returns the axis counted from the front. Returns an error if `axis` is not in `-rank..rank`.
 fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
     let for_rank = if axis < 0 {
         axis.checked_add_unsigned(rank)
@@ -337,7 +347,7 @@ fn elements(
     }
     let (first, last) = varying(shape, strides, axis);
     let coordinates = if rank == 1 {
-        // Data has one axis, so the indices give all coordinates of a tuple.
+        // `data` has only one axis, so each index is a complete tuple.
         Form::ALL_EXPLICIT
     } else {
         Coordinates::Placed { axis: axis - first }
@@ -350,8 +360,9 @@ fn elements(
     })
 }
 
-/// Returns the range of dims along which the indices vary. It contains `axis`. Along all other
-/// dims, the indices have stride 0 or size 1, so one index serves all positions.
+/// Returns the smallest range of dims that contains `axis` and all dims along which the indices can
+/// vary. Along a dim outside the range, the indices have stride 0 or size 1, so one index serves
+/// all positions. Without strides, or if a size is 0, the range has all dims.
 fn varying(shape: &[usize], strides: Option<&[isize]>, axis: usize) -> (usize, usize) {
     let rank = shape.len();
     let Some(strides) = strides.filter(|_| !shape.contains(&0)) else {

@@ -1,15 +1,16 @@
-//! Operators with the options that follow the published rules of one runtime.
+//! Scatters and gathers with the options that follow the published rules of one runtime.
 //!
-//! Each function returns a builder with these options set. The caller sets the reduction, which
-//! is an attribute in most runtimes. A function sets it only for an operator with a fixed
-//! reduction.
+//! Each function returns a builder of a scatter or a gather. In most runtimes the reduction is an
+//! attribute of the operator, so the caller sets the reduction of the builder. If a function sets
+//! the reduction itself, the table lists the reduction as a set option.
 //!
-//! Rules that the table does not name are the rules of this crate. Duplicates are applied in
-//! order. Without a reduction the last update stays. Everything is checked before the first
-//! write.
+//! In everything that the table does not list, the rules of this crate apply. Updates of one
+//! destination are applied in the row-major order of `indices`. Without a reduction the last update
+//! of a destination stays. A call checks all shapes, options and indices before its first write
+//! into existing memory.
 //!
-//! The column "set options" lists what a profile changes. The column "difference" lists where the
-//! runtime and this crate still differ.
+//! The column "set options" lists the options that a function sets on the builder. The column
+//! "difference" lists how the runtime then still differs from this crate.
 //!
 //! | profile | set options | difference |
 //! |---|---|---|
@@ -56,7 +57,7 @@ use super::gather::Gather;
 use super::scatter::Scatter;
 use crate::reduction::{Accumulate, Bounds, CacheMode, Reduction};
 
-/// ONNX, opsets up to 24.
+/// Operators of ONNX, opsets up to 24.
 pub mod onnx {
     use super::{CacheMode, Gather, Scatter};
 
@@ -75,7 +76,7 @@ pub mod onnx {
         Scatter::elements(axis)
     }
 
-    /// TensorScatter 24. The default axis of ONNX is -2.
+    /// TensorScatter 24. In ONNX, the default of `axis` is -2.
     pub fn tensor_scatter(axis: isize, mode: CacheMode) -> Scatter<'static> {
         Scatter::cache(axis, mode)
     }
@@ -130,7 +131,7 @@ pub mod openvino_8 {
 pub mod openvino_12 {
     use super::Scatter;
 
-    /// ScatterElementsUpdate-12, with its attribute `use_init_val`.
+    /// ScatterElementsUpdate-12. `use_init_val` is the attribute of this name.
     pub fn scatter_elements_update(axis: isize, use_init_val: bool) -> Scatter<'static> {
         Scatter::elements(axis).include_self(use_init_val)
     }
@@ -150,17 +151,18 @@ pub mod openvino_15 {
 pub mod tensorflow {
     use super::{Reduction, Scatter};
 
-    /// `tensor_scatter_nd_update`, `_add`, `_sub`, `_min` and `_max`.
+    /// `tensor_scatter_nd_update`, `_add`, `_sub`, `_min` and `_max`. The caller sets the
+    /// reduction.
     pub fn tensor_scatter_nd() -> Scatter<'static> {
         Scatter::nd().negative_indices(false)
     }
 
-    /// `scatter_nd`. The caller passes zeros as `data`.
+    /// `scatter_nd`. The caller passes a tensor of zeros as `data`.
     pub fn scatter_nd() -> Scatter<'static> {
         tensor_scatter_nd().reduction(Reduction::Add)
     }
 
-    /// `unsorted_segment_sum`, `_prod`, `_min` and `_max`.
+    /// `unsorted_segment_sum`, `_prod`, `_min` and `_max`. The caller sets the reduction.
     pub fn unsorted_segment() -> Scatter<'static> {
         Scatter::along(0).negative_indices(false)
     }
@@ -170,8 +172,8 @@ pub mod tensorflow {
 pub mod torch {
     use super::{Accumulate, Gather, Reduction, Scatter};
 
-    /// `index_put_`. The caller stacks the index tensors along a last dim of `indices`; they index
-    /// the first dims of `data`.
+    /// `index_put_`. The caller stacks the index tensors along a new last dim of `indices`. The
+    /// index tensors address the first dims of `data`.
     pub fn index_put(accumulate: bool) -> Scatter<'static> {
         Scatter::nd().reduction(if accumulate {
             Reduction::Add
@@ -227,17 +229,18 @@ pub mod torch {
 pub mod jax {
     use super::{Bounds, Scatter};
 
-    /// `x.at[...]` and its methods, in the default mode.
+    /// `x.at[...]` and its methods, in the default mode, which drops updates out of bounds.
     pub fn at() -> Scatter<'static> {
         Scatter::nd().bounds(Bounds::Skip)
     }
 
-    /// `lax.scatter` and its variants in mode `drop`, with full windows.
+    /// `lax.scatter` and its variants in mode `drop`. Only full windows are supported: a window has
+    /// the full size of `data` along each dim of the window.
     pub fn scatter() -> Scatter<'static> {
         at().negative_indices(false)
     }
 
-    /// `ops.segment_sum`, `_prod`, `_min` and `_max`.
+    /// `ops.segment_sum`, `_prod`, `_min` and `_max`. The caller sets the reduction.
     pub fn segment() -> Scatter<'static> {
         Scatter::along(0)
             .negative_indices(false)
@@ -245,7 +248,8 @@ pub mod jax {
     }
 }
 
-/// StableHLO, with full windows: a window spans each of its dims.
+/// StableHLO. Only full windows are supported: a window has the full size of `data` along each dim
+/// of the window.
 pub mod stablehlo {
     use super::{Bounds, Gather, Scatter};
 

@@ -1,6 +1,6 @@
-//! The builder of scatters: an operator, its options, and the methods that run it.
+//! The builder of scatters: an operator, its options, and the methods that run the scatter.
 //!
-//! This module does not know threads or kernels.
+//! This module knows nothing of threads or kernels.
 
 use super::operator::Operator;
 use crate::element::DType;
@@ -13,26 +13,31 @@ use crate::reduction::{
 };
 use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
-/// A scatter: an operator and its options. A scatter writes updates into windows of `data`.
+/// A scatter: an operator and its options. A scatter applies updates to windows of `data`.
 ///
-/// [`nd`](Self::nd), [`along`](Self::along), [`elements`](Self::elements) and
-/// [`cache`](Self::cache) make a scatter. So do [`new`](Self::new), from an [`Operator`], and the
-/// functions of [`profile`](crate::profile), for the rules of one runtime. Then options follow.
-/// The methods [`in_place`](Self::in_place), [`write_into`](Self::write_into),
-/// [`allocate`](Self::allocate) and [`plan`](Self::plan) end the builder.
+/// The functions [`nd`](Self::nd), [`along`](Self::along), [`elements`](Self::elements) and
+/// [`cache`](Self::cache) make a scatter. [`new`](Self::new) makes a scatter from an [`Operator`].
+/// The functions of [`profile`](crate::profile) make a scatter with the rules of one runtime. Other
+/// methods set options. [`in_place`](Self::in_place), [`write_into`](Self::write_into) and
+/// [`allocate`](Self::allocate) run the scatter once. [`plan`](Self::plan) makes a plan for several
+/// executions.
 ///
-/// All tensors of one call have views of one kind. Indices may have any integer type. Any
-/// strides are allowed, but an output must not overlap itself. The kinds of views are:
+/// In one call, the views of `data`, `updates` and the output are of one kind. `indices` may have
+/// any integer type. Any strides are allowed, but two elements of an output must not have the same
+/// address. The kinds of views are:
 ///
 /// - [`TensorView`](crate::TensorView): the element type is a Rust type.
 /// - [`AnyView`](crate::AnyView): the element type is known at run time.
 /// - [`Cloned`](crate::Cloned): elements are cloned.
 ///
-/// The result has the bits of the sequential loop over `indices` in row-major order, with any
-/// pool and any number of threads. Duplicates are applied in that order.
+/// With any pool and any number of workers, the result has the same bits as the result of a
+/// sequential loop over `indices` in row-major order. Only the sign and payload of a NaN that a
+/// reduction writes may differ. Updates of one destination are applied in the order of that loop.
 ///
-/// An error means that nothing has been written, except for [`ScatterError::PoolFailed`] and new
-/// memory ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
+/// A call that returns an error has written nothing, with two exceptions. After
+/// [`ScatterError::PoolFailed`] the output may have changed. An output that is marked as new memory
+/// ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)) may have changed after any
+/// error.
 ///
 /// # Examples
 ///
@@ -58,12 +63,12 @@ pub struct Scatter<'p> {
 
 /// Operators.
 impl Scatter<'static> {
-    /// Returns the scatter of an operator known at run time.
+    /// Returns a scatter with an operator that the caller chooses at run time.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for an [`Operator::Nd`] with batch dims, which no
-    /// scatter has.
+    /// [`ScatterError::UnsupportedOption`] for an [`Operator::Nd`] with batch dims, because no
+    /// scatter has batch dims.
     ///
     /// # Examples
     ///
@@ -99,18 +104,18 @@ impl Scatter<'static> {
         }
     }
 
-    /// Scatters into slices of `data` that tuples of coordinates address.
+    /// Scatters into slices of `data`. Each tuple of coordinates in `indices` addresses one slice.
     ///
     /// The last dimension of `indices` holds the `k` coordinates of a tuple. `k` is at most the
-    /// rank of `data`. With `k = 0` each update addresses the whole tensor. `updates` has the
-    /// shape `indices.shape[..-1] ++ data.shape[k..]`. If this shape has rank 0, `updates` may be
-    /// a tensor of one element and any rank.
+    /// rank of `data`. With `k = 0` every tuple addresses the whole of `data`. `updates` has the
+    /// shape `indices.shape[..-1] ++ data.shape[k..]`. If this shape has rank 0, `updates` may have
+    /// any rank but must have exactly one element.
     ///
-    /// The rule is from ONNX ScatterND 11 to 18 and OpenVINO ScatterNDUpdate 3 and 15. All their
-    /// reductions are supported.
+    /// The rule is from ONNX ScatterND 11 to 18 and OpenVINO ScatterNDUpdate 3 and 15. All
+    /// reductions of these operators are supported.
     ///
-    /// A call can return these errors of this operator: [`ScatterError::IndicesRank`],
-    /// [`ScatterError::TupleLength`].
+    /// In addition to the errors of every scatter, a call can return [`ScatterError::IndicesRank`]
+    /// and [`ScatterError::TupleLength`].
     ///
     /// # Examples
     ///
@@ -137,18 +142,19 @@ impl Scatter<'static> {
         Self::of(Operator::Nd { batch_dims: 0 })
     }
 
-    /// Scatters into slices of `data` along one axis. The indices serve every position of the axes
-    /// before this axis.
+    /// Scatters into slices of `data` along one axis. An index is the position of a slice on this
+    /// axis. All positions along the axes before this axis use the same indices.
     ///
     /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` may
     /// have any rank, 0 included. `updates` has the shape
     /// `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`.
     ///
     /// The rule is from OpenVINO ScatterUpdate 3, torch `index_add_` and segment sums. OpenVINO
-    /// forbids negative indices, and so does
-    /// [`profile::openvino_3`](crate::profile::openvino_3).
+    /// forbids negative indices. This function allows them by default, and
+    /// [`profile::openvino_3`](crate::profile::openvino_3) forbids them.
     ///
-    /// A call can return this error of this operator: [`ScatterError::AxisOutOfRange`].
+    /// In addition to the errors of every scatter, a call can return
+    /// [`ScatterError::AxisOutOfRange`].
     ///
     /// # Examples
     ///
@@ -175,7 +181,7 @@ impl Scatter<'static> {
         Self::of(Operator::Along { axis })
     }
 
-    /// Returns [`Scatter::along`]. The name is from OpenVINO ScatterUpdate.
+    /// Returns [`Scatter::along`] for `axis`, under the name of OpenVINO ScatterUpdate.
     ///
     /// # Examples
     ///
@@ -191,23 +197,23 @@ impl Scatter<'static> {
         Self::along(axis)
     }
 
-    /// Scatters each update to its own position, except along one axis, where its index is the
-    /// position.
+    /// Scatters single elements. The destination of an update is the position of the update, with
+    /// one change: along one axis, the index of the update replaces the position.
     ///
-    /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` has
-    /// the rank of `data`, and may be longer than `data` only along `axis`. `updates` has the
-    /// shape of `indices`. With axis 1, update `[i, j, k]` is combined with
-    /// `data[i, indices[i, j, k], k]`.
+    /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` has the
+    /// rank of `data`. Along every axis other than `axis`, `indices` is at most as long as `data`.
+    /// `updates` has the shape of `indices`. With rank 3 and axis 1, the destination of update
+    /// `[i, j, k]` is `data[i, indices[i, j, k], k]`.
     ///
-    /// If no index changes along the dims after the axis, by stride 0 or by equal values, the
-    /// call detects this and scatters rows.
+    /// If the indices are constant along all dims after the axis (by stride 0 or by equal values),
+    /// a call usually detects this and scatters rows instead of elements.
     ///
-    /// The rule is from ONNX ScatterElements 11 to 18 (Scatter 9), OpenVINO
-    /// ScatterElementsUpdate 3 and 12, and torch `scatter_reduce_`. All their reductions are
-    /// supported.
+    /// The rule is from ONNX ScatterElements 11 to 18 (Scatter 9), OpenVINO ScatterElementsUpdate 3
+    /// and 12, and torch `scatter_reduce_`. All reductions of these operators are supported.
     ///
-    /// A call can return these errors of this operator: [`ScatterError::IndicesRankMismatch`],
-    /// [`ScatterError::IndicesTooLong`], [`ScatterError::AxisOutOfRange`].
+    /// In addition to the errors of every scatter, a call can return
+    /// [`ScatterError::IndicesRankMismatch`], [`ScatterError::IndicesTooLong`] and
+    /// [`ScatterError::AxisOutOfRange`].
     ///
     /// # Examples
     ///
@@ -232,33 +238,38 @@ impl Scatter<'static> {
         Self::of(Operator::Elements { axis })
     }
 
-    /// Writes the rows of each sequence into its cache, at consecutive positions.
+    /// Writes new rows of each sequence into a cache, at consecutive positions.
     ///
-    /// - `data` is the cache. Axis 0 holds the sequences, and `axis` the positions. `axis` is in
-    ///   `-rank..rank`, and is not axis 0. The default of ONNX is -2.
-    /// - `indices` has the shape `[data.shape[0]]`: the first position of each sequence. With
-    ///   rank 0 it is the first position of all sequences. ONNX uses 0 if `write_indices` is
-    ///   missing.
-    /// - `updates` has the shape of `data`, except along `axis`, where it may be shorter.
+    /// - `data` is the cache. Axis 0 is the axis of the sequences, and `axis` is the axis of the
+    ///   positions in a sequence. `axis` is in `-rank..rank` of `data` and is not axis 0. In ONNX,
+    ///   the default of `axis` is -2.
+    /// - `indices` has the shape `[data.shape[0]]` and holds the start position of each sequence:
+    ///   the position of its first new row. If `indices` has rank 0, it holds one start position
+    ///   for all sequences. In ONNX, the start position is 0 if `write_indices` is missing.
+    /// - `updates` has the shape of `data`, except along `axis`, where `updates` may be shorter.
     ///
-    /// In [`CacheMode::Linear`] the update must fit between its position and the end of the
-    /// axis. In [`CacheMode::Circular`] positions are taken modulo the length of the axis.
+    /// In [`CacheMode::Linear`] all new rows of a sequence must fit between the start position and
+    /// the end of the axis. In [`CacheMode::Circular`] positions are taken modulo the length of the
+    /// axis.
     ///
-    /// A negative position is an error in both modes. Under [`Bounds::Skip`], a negative position
-    /// drops the update of its sequence, which serves idle slots of a batch. A position that leaves
-    /// too little room is an error under every bounds rule.
+    /// By default, a negative start position is an error in both modes. Under [`Bounds::Skip`], a
+    /// negative start position drops the updates of its sequence, which serves idle slots of a
+    /// batch. In linear mode, a start position that leaves too little room for the new rows is an
+    /// error, also under [`Bounds::Skip`].
     ///
-    /// [`Bounds::Clamp`] and reductions are refused. The options for duplicates and for negative
-    /// indices have no effect: no two rows have one destination, and a position never counts
-    /// from the end.
+    /// [`Bounds::Clamp`] and all reductions are refused. The options
+    /// [`duplicates`](Self::duplicates) and [`negative_indices`](Self::negative_indices) have no
+    /// effect, because no two rows have the same destination and a position never counts from the
+    /// end.
     ///
-    /// The rule is from ONNX TensorScatter 24. The circular mode of its reference wraps every
-    /// coordinate. Here only the position along the axis wraps, as in ONNX Runtime.
+    /// The rule is from ONNX TensorScatter 24. In circular mode, the reference implementation of
+    /// ONNX wraps every coordinate. This crate wraps only the position along the axis, as ONNX
+    /// Runtime does.
     ///
-    /// A call can return these errors of this operator: [`ScatterError::AxisOutOfRange`],
-    /// [`ScatterError::BatchAxis`],
+    /// In addition to the errors of every scatter, a call can return
+    /// [`ScatterError::AxisOutOfRange`], [`ScatterError::BatchAxis`],
     /// [`ScatterError::WriteIndicesShape`], [`ScatterError::WriteIndex`],
-    /// [`ScatterError::UpdateTooLong`], [`ScatterError::CacheUpdatesShape`],
+    /// [`ScatterError::UpdateTooLong`], [`ScatterError::CacheUpdatesShape`] and
     /// [`ScatterError::UnsupportedOption`].
     ///
     /// # Examples
@@ -292,8 +303,8 @@ impl Scatter<'static> {
 
 /// Options.
 impl<'p> Scatter<'p> {
-    /// Sets how an update is combined with the existing value. The default is
-    /// [`Reduction::None`]: the update replaces it.
+    /// Sets how an update is combined with the existing value of its destination. The default is
+    /// [`Reduction::None`]: the update replaces the existing value.
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
@@ -301,9 +312,9 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets whether two tuples may have one destination. The default is
-    /// [`Duplicates::Allow`]: their updates are applied in order, and without a reduction the
-    /// last update stays.
+    /// Sets whether several tuples may have the same destination. The default is
+    /// [`Duplicates::Allow`]: the updates of one destination are applied in the row-major order of
+    /// `indices`. Without a reduction the last update then stays.
     #[must_use]
     #[inline]
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
@@ -311,8 +322,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets whether negative indices count from the end of their axis. The default is `true`.
-    /// With `false` a negative index is out of bounds.
+    /// Sets whether negative indices count from the end of their axis. The default is `true`. With
+    /// `false` every negative index is out of bounds.
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
@@ -321,7 +332,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets the rule for an index outside its axis. The default is [`Bounds::Error`].
+    /// Sets the rule for an index that is outside its axis. The default is [`Bounds::Error`]: the
+    /// call returns an error.
     #[must_use]
     #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
@@ -329,12 +341,14 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets whether the existing value takes part in a reduction. The default is `true`.
+    /// Sets whether the existing value of a destination takes part in a reduction. The default is
+    /// `true`.
     ///
     /// With `false` the first update of a destination replaces the existing value, and later
-    /// updates are combined with the result. `Sub` begins at 0. A destination without updates
-    /// keeps its value. Without a reduction the option has no effect. ONNX always includes the
-    /// existing value. Torch names the option `include_self`, and OpenVINO `use_init_val`.
+    /// updates are combined with the result. `Sub` is different: the value of the destination
+    /// begins at 0, and every update is subtracted. A destination without updates keeps its
+    /// existing value. Without a reduction the option has no effect. ONNX always includes the
+    /// existing value. Torch names the option `include_self`, and OpenVINO names it `use_init_val`.
     #[must_use]
     #[inline]
     pub fn include_self(mut self, include_self: bool) -> Self {
@@ -342,8 +356,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets the type in which 16-bit floats are summed. The default is [`Accumulate::Native`]:
-    /// the element type.
+    /// Sets the type of the running value of a destination of 16-bit floats during a reduction. The
+    /// default is [`Accumulate::Native`]: the element type.
     #[must_use]
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
@@ -352,8 +366,8 @@ impl<'p> Scatter<'p> {
     }
 
     /// Sets which updates of one destination have a gradient when updates replace the existing
-    /// value. The default is [`NoneGradient::LastWrite`]: the last update, which stays. The
-    /// option does not change the result of the scatter.
+    /// value. The default is [`NoneGradient::LastWrite`]: only the last update, whose value stays.
+    /// The option does not change the result of the scatter.
     #[must_use]
     #[inline]
     pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
@@ -361,10 +375,11 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets the length of the updates along the axis of a [`cache`](Self::cache), for
-    /// [`plan`](Self::plan) and [`updates_shape`](Self::updates_shape). The default is 1, for a
-    /// decode step. Methods that receive the updates ignore this option and use the length of the
-    /// updates. The option has no effect on other operators.
+    /// Sets the length of the updates of a [`cache`](Self::cache) along its axis.
+    /// [`plan`](Self::plan), [`explain`](Self::explain) and [`updates_shape`](Self::updates_shape)
+    /// use this length. The default is 1, for a decode step. Methods of this builder that receive
+    /// the updates ignore this option and use the length of the updates. The option has no effect
+    /// on other operators.
     #[must_use]
     #[inline]
     pub fn update_len(mut self, len: usize) -> Self {
@@ -374,8 +389,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets the pool and the number of workers. The execution does not change the result. A plan
-    /// does not keep the execution.
+    /// Sets how calls run, for example the pool and the number of workers. These settings do not
+    /// change the result. A plan does not keep them.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Scatter<'q> {
@@ -387,9 +402,9 @@ impl<'p> Scatter<'p> {
         }
     }
 
-    /// Returns the shape that `updates` must have for the shapes of `data` and `indices`. Updates
-    /// of a [`cache`](Self::cache) have the length [`update_len`](Self::update_len) along the
-    /// axis.
+    /// Returns the shape that `updates` must have for the shapes `data` and `indices`. For a
+    /// [`cache`](Self::cache), the length of the updates along the axis is
+    /// [`update_len`](Self::update_len).
     ///
     /// # Errors
     ///
@@ -415,11 +430,12 @@ impl<'p> Scatter<'p> {
 
 /// Calls.
 impl Scatter<'_> {
-    /// Returns a new row-major tensor: a copy of `data` with the updates applied.
+    /// Returns the result as a new row-major tensor: a copy of `data` with the updates applied.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, types, indices, or memory for the result.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or an allocation. Also
+    /// [`ScatterError::PoolFailed`].
     pub fn allocate<'i, V: Input>(
         &self,
         data: V,
@@ -428,7 +444,7 @@ impl Scatter<'_> {
     ) -> Result<V::Owned, ScatterError> {
         let (source, indices, updates) = (data.source(), indices.into(), updates.source());
         let shape = source.shape();
-        // Checks that need no memory for the result.
+        // These checks run before the result is allocated.
         run::operation(source.elements(), self.meaning.reducing, &self.execution)?;
         let form = self.form_of(shape, &indices, Some(updates.shape()))?;
         form.check_updates(shape, indices.layout().shape(), updates.shape())?;
@@ -437,16 +453,17 @@ impl Scatter<'_> {
         })
     }
 
-    /// Writes a copy of `data` with the updates applied into `output`. The old values of `output`
-    /// are not read.
+    /// Copies `data` to `output` and applies the updates to `output`. The existing values of
+    /// `output` are not read.
     ///
-    /// An [`AnyViewMut`](crate::AnyViewMut) from raw parts may be `data` itself: the address,
-    /// shape and strides are equal. The call is then in place.
+    /// An [`AnyViewMut`](crate::AnyViewMut) from raw parts may be the same tensor as `data`, with
+    /// equal address, shape and strides. The call is then in place.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. `output` is
-    /// then unchanged.
+    /// Any [`ScatterError`] about shapes, options, types, indices, an allocation, or tensors that
+    /// share memory. `output` is then unchanged, unless it is marked as new memory. After
+    /// [`ScatterError::PoolFailed`], `output` may have changed.
     #[inline]
     pub fn write_into<'i, O: Output>(
         &self,
@@ -459,12 +476,13 @@ impl Scatter<'_> {
         self.write(&output.target(), Some(&data), &indices.into(), &updates)
     }
 
-    /// Applies the updates to `data` itself.
+    /// Applies the updates to `data` in place.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. `data` is
-    /// then unchanged.
+    /// Any [`ScatterError`] about shapes, options, types, indices, an allocation, or tensors that
+    /// share memory. `data` is then unchanged, unless it is marked as new memory. After
+    /// [`ScatterError::PoolFailed`], `data` may have changed.
     #[inline]
     pub fn in_place<'i, O: Output>(
         &self,
@@ -475,8 +493,8 @@ impl Scatter<'_> {
         self.write(&data.target(), None, &indices.into(), &updates.source())
     }
 
-    /// Returns a plan for outputs of a layout. The plan contains everything that depends only on
-    /// `indices` and the layout.
+    /// Returns a plan for outputs with the layout `output`. The plan contains everything that
+    /// depends only on `indices` and this layout.
     ///
     /// The plan keeps all options except [`execution`](Self::execution).
     ///
@@ -498,10 +516,12 @@ impl Scatter<'_> {
         Ok(ScatterPlan { plan, meaning })
     }
 
-    /// Explains how one call would run with contiguous updates and data of `dtype`, if no other
-    /// call uses its pool. The explanation is for people and for tests.
+    /// Explains how one call without a kept plan would run, for people and for tests. The
+    /// explanation assumes contiguous updates, contiguous data of `dtype`, and no other call on the
+    /// pool.
     ///
-    /// `in_place`: whether the call is in place. If it is not, the output is not new memory.
+    /// `in_place`: whether the call is in place. If `false`, the explanation assumes that the
+    /// output is not new memory.
     ///
     /// # Errors
     ///
@@ -535,7 +555,7 @@ impl Scatter<'_> {
         run.explanation(dtype, in_place, made_of)
     }
 
-    /// Returns the form of a call. Refuses options that the operator does not have.
+    /// Returns the form of a call. Returns an error if the operator does not support an option.
     pub(crate) fn form_of(
         &self,
         shape: &[usize],
@@ -546,7 +566,7 @@ impl Scatter<'_> {
         (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
-    /// Runs one call. Without `data` the call is in place.
+    /// Runs one call. `data` is `None` if the call is in place.
     fn write(
         &self,
         output: &Target<'_>,

@@ -1,5 +1,5 @@
-//! The list of destination numbers. Each number has 32 bits if all numbers fit 32 bits, else 64
-//! bits.
+//! The list of destination numbers. The numbers of a list have 32 bits if their exclusive upper
+//! bound is at most [`Destinations::NARROW`], else 64 bits.
 //!
 //! This module knows the widths and the memory of destination numbers. It knows nothing of the
 //! meaning of a destination number.
@@ -13,11 +13,12 @@ use crate::kernel::InstructionSet;
 use crate::kernel::filter::{PositionEntries, filter};
 use crate::memory::zeroed;
 
-/// Number of entries that are filtered together, in buffers on the stack.
+/// Maximum number of entries that one filter call reads. The buffers for its results are on the
+/// stack.
 const FILTERED: usize = 1024;
 
-/// Destination numbers in the order of their tuples. A plan also keeps positions of tuples in this
-/// type.
+/// Destination numbers in the order of their tuples. A plan also uses this type to store the
+/// positions of tuples.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -28,15 +29,15 @@ pub(crate) enum Destinations {
     Wide(SmallVec<[u64; Destinations::INLINE]>),
 }
 
-/// Buffers of earlier plans, for the destinations of a new plan.
+/// Buffers of earlier plans, which the destinations of a new plan can reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     pub(crate) narrow: Vec<u32>,
     pub(crate) wide: Vec<u64>,
 }
 
-/// Evaluates `$call` with the list of destination numbers as `$numbers`. The list has numbers of 32
-/// or of 64 bits, so `$call` is compiled for both widths.
+/// Evaluates `$call` with the list of destination numbers as `$numbers`. `$call` is compiled twice:
+/// for numbers of 32 bits and for numbers of 64 bits.
 macro_rules! for_numbers {
     ($destinations:expr, $numbers:ident => $call:expr) => {
         match $destinations {
@@ -49,15 +50,16 @@ macro_rules! for_numbers {
 pub(crate) use for_numbers;
 
 impl Destinations {
-    /// Maximum number of destinations that need no allocation.
+    /// Maximum number of destination numbers that are stored inline, without an allocation.
     pub(crate) const INLINE: usize = 64;
 
-    /// Largest count of distinct numbers that are stored in 32 bits. All of these numbers are below
-    /// [`Number::SKIPPED`].
+    /// Largest exclusive upper bound of numbers that are stored in 32 bits. All numbers below this
+    /// bound are below [`Number::SKIPPED`] of 32 bits.
     pub(crate) const NARROW: u64 = u32::MAX as u64;
 
     /// Makes a list of `len` numbers with arbitrary values. `count` is the exclusive upper bound of
-    /// the numbers to store. The list uses the memory of `spare` where it is large enough.
+    /// the numbers that will be stored. A list that is not inline uses the buffer of `spare` if
+    /// this buffer has at least `len` entries.
     pub(crate) fn with_len(len: usize, count: u64, spare: Spare) -> Result<Self, ScatterError> {
         Ok(if count <= Self::NARROW {
             Self::Narrow(buffer(len, spare.narrow)?)
@@ -66,12 +68,12 @@ impl Destinations {
         })
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries of the list.
     pub(crate) fn len(&self) -> usize {
         for_numbers!(self, numbers => numbers.len())
     }
 
-    /// Returns the destination numbers if the list has numbers of 32 bits.
+    /// Returns the destination numbers if they have 32 bits. Returns `None` if they have 64 bits.
     #[inline]
     pub(crate) fn narrow(&self) -> Option<&[u32]> {
         match self {
@@ -80,8 +82,8 @@ impl Destinations {
         }
     }
 
-    /// Removes the entries of skipped tuples. Returns the previous positions of the remaining
-    /// entries. `skipped` is the number of entries to remove.
+    /// Removes the entries of skipped tuples. Returns the position that each remaining entry had
+    /// before the removal. `skipped` is the number of entries to remove.
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
         let len = self.len();
         let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
@@ -110,7 +112,8 @@ impl Destinations {
         piece
     }
 
-    /// Sets every entry to the value of `number` for its position, in ascending order of positions.
+    /// Sets every entry to the result of `number` for the position of the entry. Calls `number` in
+    /// ascending order of positions.
     pub(super) fn fill(&mut self, mut number: impl FnMut(usize) -> u64) {
         for_numbers!(self, numbers => {
             for (tuple, to) in numbers.iter_mut().enumerate() {
@@ -119,8 +122,8 @@ impl Destinations {
         });
     }
 
-    /// Returns the buffer of the destination numbers, for another plan. The buffer is empty if the
-    /// numbers were stored inline.
+    /// Returns the buffer of the list, so that another plan can reuse the buffer. The result is
+    /// empty if the numbers were stored inline.
     pub(crate) fn into_spare(self) -> Spare {
         let mut spare = Spare::default();
         match self {
@@ -132,8 +135,8 @@ impl Destinations {
     }
 }
 
-/// Removes the entries of skipped tuples from `numbers`. Writes the previous position of each
-/// remaining entry to `positions`, which has one entry for each of them.
+/// Removes the entries of skipped tuples from `numbers`. For each remaining entry, writes the
+/// position before the removal to `positions`. `positions` has one entry for each remaining entry.
 fn keep_destinations(numbers: &mut SmallVec<[u32; Destinations::INLINE]>, positions: &mut [u32]) {
     let (mut kept, mut kept_positions) = ([0; FILTERED], [0; FILTERED]);
     let mut len = 0;
@@ -153,8 +156,9 @@ fn keep_destinations(numbers: &mut SmallVec<[u32; Destinations::INLINE]>, positi
     numbers.truncate(len);
 }
 
-/// Makes `len` numbers with arbitrary values: inline if the numbers fit, else in `spare` if it is
-/// long enough, else in new memory.
+/// Makes `len` numbers with arbitrary values. They are inline if `len` is at most
+/// [`Destinations::INLINE`]. Otherwise they are in `spare` if it is long enough, else in new
+/// memory.
 fn buffer<T: Number>(
     len: usize,
     mut spare: Vec<T>,

@@ -1,8 +1,12 @@
 //! Detection of duplicates, and lists of tuples sorted by destination.
 //!
-//! The detection is exact. The module compares the tuples of lists of at most 64 tuples with one
-//! another. For longer lists, it uses a bitmap if the bitmap is small enough. Otherwise it sorts
-//! the list. This module knows destination numbers. It knows nothing of what tuples move.
+//! The detection is exact for the destination numbers of a plan. For a list of at most 64 tuples,
+//! the detection compares each tuple with all earlier tuples. For a longer list, the detection uses
+//! a bitmap with one bit per destination number, unless the bitmap would be too large. If the
+//! bitmap would be too large, the detection sorts the list. In a list that is known to be in
+//! ascending order, the detection only compares neighbours.
+//!
+//! This module knows destination numbers. This module does not know what data tuples move.
 
 use std::ops::Range;
 
@@ -16,21 +20,23 @@ use crate::work::{self, Work};
 /// Two tuples with the same destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate {
-    /// Position of the duplicate.
+    /// Position in the list of the later of the two tuples.
     pub(crate) tuple: usize,
-    /// Position of the last earlier tuple with the same destination.
+    /// Position in the list of the last earlier tuple with the destination of `tuple`.
     pub(crate) earlier: usize,
 }
 
-/// Maximum size of the bitmap of a short list, in bytes: half of a second-level cache (L2) of 1
-/// MiB, a typical size.
+/// Maximum size of a bitmap for a list of any length, in bytes: half of a second-level cache (L2)
+/// of 1 MiB, a typical size. [`BITMAP_BYTES_EACH`] permits larger bitmaps for long lists.
 const BITMAP_BYTES: u64 = 512 * 1024;
 
-/// Maximum size of the bitmap of a long list, in bytes per tuple. Accesses to different bits can
-/// overlap their cache misses. A sort passes over 16 bytes per tuple several times.
+/// Maximum size of a bitmap for a long list, in bytes per tuple of the list. This bitmap can be
+/// larger than a cache. But accesses to different bits of the bitmap can overlap their cache
+/// misses. A sort would instead pass several times over 16 bytes of scratch memory per tuple.
 const BITMAP_BYTES_EACH: u64 = 4;
 
-/// Maximum number of tuples that are compared with one another.
+/// Maximum number of tuples of a list that is checked by comparing each tuple with all earlier
+/// tuples.
 const COMPARED_TUPLES: usize = 64;
 
 /// Whether a bitmap of `count` bits is small enough for a list of `tuples` tuples.
@@ -39,13 +45,14 @@ fn fits_bitmap(tuples: usize, count: u64) -> bool {
     count.div_ceil(8) <= limit.max(BITMAP_BYTES)
 }
 
-/// Whether [`first_duplicate`] sorts a list of `tuples` tuples with numbers below `count`.
+/// Whether [`first_duplicate`] sorts a list of `tuples` tuples whose destination numbers are below
+/// `count`.
 pub(crate) fn detects_by_sort(tuples: usize, count: u64) -> bool {
     tuples > COMPARED_TUPLES && !fits_bitmap(tuples, count)
 }
 
-/// Returns the bytes of scratch memory that [`first_duplicate`] needs for `tuples` tuples with
-/// numbers below `count`.
+/// Returns the bytes of scratch memory that [`first_duplicate`] needs for `tuples` tuples whose
+/// destination numbers are below `count`.
 pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     if tuples <= COMPARED_TUPLES {
         0
@@ -56,8 +63,9 @@ pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     }
 }
 
-/// Returns the first duplicate and the last earlier tuple with the same destination. `count` is the
-/// exclusive upper bound of the numbers.
+/// Returns the first duplicate and the last earlier tuple with the same destination. Returns `None`
+/// if all destinations are distinct. `count` is the exclusive upper bound of the destination
+/// numbers.
 pub(crate) fn first_duplicate(
     destinations: &Destinations,
     count: u64,
@@ -66,15 +74,15 @@ pub(crate) fn first_duplicate(
     Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
         let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
-        // If no earlier tuple has the number, the number is not below `count`. No plan contains
-        // such a number. The function nevertheless reports a duplicate, because the caller would
-        // otherwise treat the list as distinct and divide the list among tasks.
+        // If no earlier tuple has this number, the number is not below `count`. No plan contains a
+        // number that is not below `count`. The function still returns a duplicate, because the
+        // caller would otherwise treat the list as distinct and divide the list among tasks.
         let earlier = earlier.unwrap_or(tuple);
         Duplicate { tuple, earlier }
     }))
 }
 
-/// Returns the first duplicate of a list in ascending order.
+/// Returns the first duplicate of a list whose destination numbers are in ascending order.
 pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate> {
     work::note(Work::Looking);
     let repeats = |tuple: &usize| destinations.get(*tuple) == destinations.get(tuple - 1);
@@ -85,8 +93,10 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate>
     })
 }
 
-/// Returns the position of the first number that occurs earlier in the list. A number that is not
-/// below `count`, which no plan contains, counts as a duplicate in the bitmap and in the sort.
+/// Returns the position of the first number that occurs earlier in the list.
+///
+/// No plan contains a number that is not below `count`. The bitmap reports a number past its end as
+/// a duplicate. The sort of packed entries reports the first number that is not below `count`.
 fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= COMPARED_TUPLES {
@@ -98,19 +108,21 @@ fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>,
     by_sort(numbers, count)
 }
 
-/// Compares every number with all earlier ones.
+/// Returns the position of the first duplicate. Compares each number with all earlier numbers.
 fn by_comparing_all<N: Number>(numbers: &[N]) -> Option<usize> {
     (1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t]))
 }
 
-/// Whether a short check shows that the destination numbers are distinct. The check covers lists of
-/// increasing numbers, and lists of at most 64 numbers. For other lists the result is `false`.
+/// Returns whether a short check proves that the destination numbers are distinct. The check can
+/// prove this for strictly increasing numbers, and for lists of at most 64 numbers. For all other
+/// lists the result is `false`.
 pub(crate) fn known_distinct(numbers: &[u32]) -> bool {
     numbers.is_sorted_by(|before, after| before < after)
         || numbers.len() <= COMPARED_TUPLES && by_comparing_all(numbers).is_none()
 }
 
-/// Marks each number in a bitmap and stops at the first number that is already marked.
+/// Returns the position of the first duplicate. Marks each number in a bitmap and stops at the
+/// first number that is already marked.
 fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     let words = usize::try_from(count.div_ceil(64)).unwrap_or(usize::MAX);
     let mut seen: Vec<u64> = zeroed(words)?;
@@ -127,12 +139,13 @@ fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scat
     }))
 }
 
-/// Sorts tuples by number and compares neighbours.
+/// Returns the position of the first duplicate. Sorts packed numbers and tuples by number, and then
+/// compares neighbours.
 fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     let Some(packing) = Packing::new(numbers.len(), count) else {
         return by_comparisons(numbers);
     };
-    // The sort would ignore the upper bits of a number that is not below `count`.
+    // The sort below would ignore the upper bits of a number that is not below `count`.
     if let Some(outside) = numbers.iter().position(|number| number.get() >= count) {
         return Ok(Some(outside));
     }
@@ -143,8 +156,9 @@ fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scatte
         .min())
 }
 
-/// Sorts positions by comparisons and compares neighbours. For numbers and positions that need more
-/// than 64 bits together.
+/// Returns the position of the first duplicate. Sorts positions by a comparison sort, and then
+/// compares neighbours. This sort is for numbers and positions that together need more than 64
+/// bits.
 fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterError> {
     let order = positions_by_number(numbers)?;
     Ok((order.windows(2))
@@ -153,7 +167,8 @@ fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterErro
         .min())
 }
 
-/// Returns the positions sorted by number. Positions of equal numbers are in ascending order.
+/// Returns the positions of the list, sorted by the number at each position. Positions with equal
+/// numbers are in ascending order.
 fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterError> {
     let mut order = with_room(numbers.len())?;
     order.extend(0..numbers.len());
@@ -161,8 +176,9 @@ fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterEr
     Ok(order)
 }
 
-/// Layout of a destination number and a tuple in 64 bits. The number has the upper bits and the
-/// tuple has the lower bits. Therefore a sort keeps the order of the tuples of one destination.
+/// Packing of a destination number and a tuple into an entry of 64 bits. The number has the upper
+/// bits and the tuple has the lower bits. Sorted entries of one destination are therefore in the
+/// order of their tuples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packing {
     tuple_bits: u32,
@@ -170,8 +186,9 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// Chooses the bits for `tuples` tuples and numbers below `count`. `None` if a tuple and a
-    /// number together need more than 64 bits.
+    /// Chooses the number of bits for each part of an entry, for `tuples` tuples and destination
+    /// numbers below `count`. Returns `None` if a tuple and a number together need more than 64
+    /// bits.
     pub(crate) fn new(tuples: usize, count: u64) -> Option<Self> {
         let bits = |values: u64| 64 - values.saturating_sub(1).leading_zeros();
         let packing = Self {
@@ -182,7 +199,7 @@ impl Packing {
             .then_some(packing)
     }
 
-    /// Packs all numbers with their tuples and sorts the result by number.
+    /// Packs each number with its position in the list, and returns the entries sorted by number.
     fn sorted<N: Number>(self, numbers: &[N]) -> Result<Vec<u64>, ScatterError> {
         let low = self.tuple_bits;
         let mut list = with_room(numbers.len())?;
@@ -193,12 +210,12 @@ impl Packing {
         Ok(list)
     }
 
-    /// Returns the destination number of an entry.
+    /// Returns the destination number of a packed entry.
     fn number(self, packed: u64) -> u64 {
         packed >> self.tuple_bits
     }
 
-    /// Returns the tuple of an entry.
+    /// Returns the tuple of a packed entry.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the number of tuples fits a `usize`"
@@ -207,28 +224,29 @@ impl Packing {
         (packed & self.tuple_mask()) as usize
     }
 
-    /// Returns the mask of the bits of the tuple.
+    /// Returns the mask of the low bits of an entry, which hold the tuple.
     fn tuple_mask(self) -> u64 {
         (1 << self.tuple_bits) - 1
     }
 }
 
-/// List of tuples sorted by destination, with one entry for each tuple. Tuples of one destination
-/// keep their order.
+/// List of tuples sorted by destination. Tuples of one destination keep their order. The list has
+/// one entry for each tuple. After [`Self::keep_last`], the list has one entry for each
+/// destination.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// The list of tuples is already sorted.
+    /// The original list of tuples, which is already sorted by destination.
     InOrder,
     /// Sorted entries. Each entry packs a destination number and a tuple in 64 bits.
     Packed { packing: Packing, list: Vec<u64> },
     /// Positions of tuples, sorted by destination. This form is for destination numbers and
-    /// positions that need more than 64 bits together.
+    /// positions that together need more than 64 bits.
     Positions(Vec<usize>),
 }
 
 impl Sorted {
-    /// Sorts tuples by destination. `count` is the exclusive upper bound of the numbers.
-    /// `in_order`: the destinations are already sorted.
+    /// Sorts tuples by destination. `count` is the exclusive upper bound of the destination
+    /// numbers. `in_order`: the destination numbers are already in ascending order.
     pub(crate) fn new(
         destinations: &Destinations,
         count: u64,
@@ -248,6 +266,7 @@ impl Sorted {
     }
 
     /// Removes all entries of the sorted list except the last entry of each destination.
+    /// [`Self::InOrder`] stays unchanged, so its destinations must be distinct.
     pub(super) fn keep_last(&mut self, destinations: &Destinations) {
         match self {
             Self::InOrder => {}
@@ -257,7 +276,7 @@ impl Sorted {
     }
 
     /// Returns the number of entries of the sorted list. `tuples` is the number of tuples of the
-    /// plan.
+    /// plan, without skipped tuples.
     pub(crate) fn len(&self, tuples: usize) -> usize {
         match self {
             Self::InOrder => tuples,
@@ -266,7 +285,7 @@ impl Sorted {
         }
     }
 
-    /// Returns the destination number and the tuple of the entry at `position`.
+    /// Returns the destination number and the tuple of the entry at `position` in the sorted list.
     #[inline]
     pub(crate) fn get(&self, destinations: &Destinations, position: usize) -> (u64, usize) {
         match self {
@@ -279,8 +298,9 @@ impl Sorted {
         }
     }
 
-    /// Returns the groups of a range of entries. The range must consist of complete groups. An item
-    /// is the destination number of a group and the range of its entries.
+    /// Returns the groups in a range of entries of the sorted list. A group consists of all entries
+    /// of one destination. The range must consist of complete groups. Each item is the destination
+    /// number of a group and the range of the group's entries.
     pub(crate) fn groups<'s>(
         &'s self,
         destinations: &'s Destinations,
@@ -297,7 +317,8 @@ impl Sorted {
         })
     }
 
-    /// Returns the position of the first entry whose destination number is at least `number`.
+    /// Returns the position in the sorted list of the first entry whose destination number is at
+    /// least `number`.
     pub(crate) fn first_from(&self, destinations: &Destinations, number: u64) -> usize {
         match self {
             Self::InOrder => for_numbers!(destinations, numbers => {
@@ -310,8 +331,8 @@ impl Sorted {
         }
     }
 
-    /// Returns the packed entries and the mask of the bits that hold the tuple. `None` if the
-    /// entries are not packed.
+    /// Returns the packed entries and the mask of the bits that hold the tuple. Returns `None` if
+    /// the entries are not packed.
     pub(crate) fn packed(&self) -> Option<(&[u64], u64)> {
         match self {
             Self::Packed { packing, list } => Some((list, packing.tuple_mask())),
@@ -320,7 +341,7 @@ impl Sorted {
     }
 }
 
-/// Keeps the last entry of each sequence of entries with equal numbers.
+/// Keeps the last entry of each sequence of neighbouring entries with equal numbers.
 fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
     let mut kept = 0;
     for at in 0..list.len() {
@@ -391,8 +412,8 @@ mod tests {
         }
     }
 
-    /// A list with a number that is not below `count` must not be divided among tasks, so the
-    /// detection reports the number as a duplicate.
+    /// A list must not be divided among tasks if one of its numbers is far above `count`. The
+    /// detection therefore reports this number as a duplicate.
     #[test]
     fn a_number_that_no_plan_contains_is_a_duplicate() {
         let count = 200;

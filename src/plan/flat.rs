@@ -2,21 +2,23 @@
 //!
 //! A transfer moves windows between a numbered tensor and a listed tensor. The numbered tensor is
 //! the output of a scatter or the data of a gather. Destination numbers address the windows of the
-//! numbered tensor. The listed tensor is the updates of a scatter or the output of a gather. The
-//! listed tensor has one window for each tuple.
+//! numbered tensor. The listed tensor is the updates of a scatter or the output of a gather. In
+//! each repetition, the listed tensor has one window for each tuple.
 //!
 //! In a transfer of this module, each window is a row of contiguous elements, or a single element.
-//! In both tensors, neighbouring windows and neighbouring repetitions are at a constant stride.
-//! This module knows shapes and strides. It knows nothing of the values of indices.
+//! In each of the two tensors, neighbouring windows are at one constant stride, and neighbouring
+//! repetitions are at one constant stride. This module knows shapes and strides. This module does
+//! not know the values of indices.
 
 use super::form::{Coordinates, Form};
 use crate::operand::Layout;
 
-/// Strides of the numbered tensor and of the listed tensor of a transfer, in elements.
+/// Sizes and strides of a transfer between a numbered tensor and a listed tensor. Strides are in
+/// elements.
 ///
 /// Destination numbers address the windows of the numbered tensor (the output of a scatter, the
-/// data of a gather). The listed tensor (the updates of a scatter, the output of a gather) has one
-/// window for each tuple.
+/// data of a gather). In each repetition, the listed tensor (the updates of a scatter, the output
+/// of a gather) has one window for each tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flat {
     /// Number of repetitions.
@@ -25,7 +27,7 @@ pub(crate) struct Flat {
     pub(crate) outer_numbered: isize,
     /// Stride between repetitions in the listed tensor.
     pub(crate) outer_listed: isize,
-    /// Exclusive upper bound of the destination numbers.
+    /// Exclusive upper bound of the destination numbers: the number of slices of one repetition.
     pub(crate) slices: usize,
     /// Stride between the windows of successive destination numbers in the numbered tensor.
     pub(crate) unit: isize,
@@ -46,13 +48,14 @@ pub(crate) struct Extents<'a> {
     pub(crate) form: &'a Form,
     /// Shape of the numbered tensor (the output of a scatter, the data of a gather).
     pub(crate) shape: &'a [usize],
-    /// One size for each axis of the numbered tensor: the number of repetitions along a batch axis,
-    /// and the length of a window along a window axis. These sizes are `shape`, except for
-    /// [`Coordinates::Placed`]: there they are the shape of the indices, which can be smaller.
+    /// One size for each axis of the numbered tensor. Along a batch axis, the size is the number of
+    /// repetitions. Along a window axis, the size is the length of a window. These sizes are
+    /// `shape`, except for [`Coordinates::Placed`]. For [`Coordinates::Placed`], they are the shape
+    /// of the indices, which can be smaller.
     pub(crate) reach: &'a [usize],
-    /// Number of tuples in the list.
+    /// Number of tuples in the list of tuples.
     pub(crate) tuples: usize,
-    /// Number of dims of the list.
+    /// Number of dims of the list of tuples.
     pub(crate) list_rank: usize,
 }
 
@@ -89,9 +92,10 @@ impl<'a> Extents<'a> {
 }
 
 impl Flat {
-    /// Computes the strides of a transfer. `None` if a distance between neighbouring windows or
-    /// repetitions varies, or if windows are neither contiguous rows nor single elements. The
-    /// layouts must have passed [`Layout::elements`], and their shapes must fit `extents`.
+    /// Computes the sizes and strides of a transfer. Returns `None` if windows or repetitions are
+    /// not at one constant stride in a tensor, or if windows are neither contiguous rows nor single
+    /// elements. [`Layout::elements`] must have returned `Some` for the layouts, and their shapes
+    /// must fit `extents`.
     #[inline(always)]
     pub(crate) fn new(
         extents: &Extents<'_>,
@@ -106,7 +110,8 @@ impl Flat {
         Self::strided(extents, numbered, listed)
     }
 
-    /// Computes the strides for contiguous tensors with full windows and repetitions.
+    /// Computes the strides for two contiguous tensors. Repetitions and windows cover the batch
+    /// axes and the window axes of the numbered tensor completely.
     #[inline(always)]
     fn contiguous(extents: &Extents<'_>) -> Self {
         let (batch, rest) = extents.shape.split_at(extents.form.batch_rank);
@@ -128,7 +133,8 @@ impl Flat {
         }
     }
 
-    /// Computes the strides for tensors with any strides.
+    /// Computes the strides for tensors with any strides. Also returns `None` if the numbered
+    /// tensor has no elements, or if the listed tensor has another rank than `extents` requires.
     #[inline(never)]
     fn strided(extents: &Extents<'_>, numbered: &Layout<'_>, listed: &Layout<'_>) -> Option<Self> {
         let (form, reach) = (extents.form, extents.reach);
@@ -177,7 +183,7 @@ mod tests {
         Flat::new(&Extents::new(&form, data.shape(), indices), data, updates)
     }
 
-    /// A scatter_update along axis 1 of a tensor with three axes.
+    /// Returns the form of a `scatter_update` along axis 1 of a tensor with three axes.
     fn along_axis_1() -> Form {
         Form {
             batch_rank: 1,

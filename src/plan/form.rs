@@ -1,7 +1,7 @@
-//! The form that all operators are lowered to.
+//! The common form that all operators are lowered to.
 //!
-//! This module knows the role of each axis and the shapes that follow from the roles. It knows
-//! nothing of the values of indices.
+//! This module knows the role of each axis and the shapes that follow from these roles. This module
+//! does not know the values of indices.
 
 use std::ops::Range;
 
@@ -10,25 +10,27 @@ use crate::memory::{copied, joined};
 use crate::operand::Dims;
 use crate::reduction::CacheMode;
 
-/// The form that all operators are lowered to.
+/// The common form that all operators are lowered to.
 ///
-/// A form describes two tensors. The indexed tensor is the output of a scatter or the data of a
-/// gather. This module calls the indexed tensor "output". The axes of the output have three parts:
+/// A form describes two tensors. The first tensor is the output of a scatter or the data of a
+/// gather: tuples address its slices. This module calls the first tensor "output". The axes of the
+/// output have three parts:
 ///
-/// - The first `batch_rank` axes are repetitions.
-/// - Tuples address the next `tuple_len` axes.
-/// - The remaining axes are the window.
+/// - The first `batch_rank` axes are the axes of the repetitions.
+/// - The next `tuple_len` axes are the axes that tuples address.
+/// - The remaining axes are the axes of the window.
 ///
-/// The other tensor is the updates of a scatter or the result of a gather. This module calls the
-/// other tensor "updates". Updates have the batch dims, then the dims of the list of tuples, then
-/// the window dims.
+/// The second tensor is the updates of a scatter or the result of a gather. This module calls the
+/// second tensor "updates". The shape of the updates consists of the batch dims, then the dims of
+/// the list of tuples, then the window dims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Number of leading axes of the output that are repetitions.
     pub(crate) batch_rank: usize,
     /// Number of axes of the output that tuples address.
     pub(crate) tuple_len: usize,
-    /// Dims of the list of tuples in `indices`: the first dim, and one past the last dim.
+    /// Range of the dims of `indices` that form the list of tuples: the first of these dims, and
+    /// one past the last of these dims.
     pub(crate) list: (usize, usize),
     /// Source of the coordinates of tuples.
     pub(crate) coordinates: Coordinates,
@@ -37,18 +39,21 @@ pub(crate) struct Form {
 /// Source of the coordinates of a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coordinates {
-    /// The first `implied` coordinates are the position of the tuple along the first dims of the
-    /// list. The other coordinates are read from `indices`. These coordinates are stored along the
-    /// last dim of `indices` if that dim is not a part of the list. Otherwise at most one
-    /// coordinate is read.
+    /// The first `implied` coordinates of a tuple are its positions along the first `implied` dims
+    /// of the list. All other coordinates are read from `indices`. If the last dim of `indices` is
+    /// not a part of the list, the coordinates to read are stored along this last dim. If the last
+    /// dim is a part of the list, at most one coordinate per tuple is read.
     Explicit { implied: usize },
-    /// The coordinate of tuple axis `axis` is read from `indices`. The other coordinates are the
-    /// position of the tuple in the list. `indices` has a dim for every axis of the output. These
-    /// dims give the sizes of repetitions and windows.
+    /// The coordinate of tuple axis `axis` is read from `indices`. The coordinate of any other
+    /// tuple axis is the position of the tuple along the same dim of the list. `indices` has one
+    /// dim for each axis of the output. The dims of `indices` for batch axes and window axes give
+    /// the number of repetitions and the size of a window.
     Placed { axis: usize },
-    /// Sequences of `len` consecutive rows along `axis`. `axis` is the last axis that tuples
-    /// address. `indices` holds the first row of each sequence, one for each position on axis 0.
-    /// Between axis 0 and `axis`, coordinates are the position of the tuple. `list` is not used.
+    /// Sequences of `len` consecutive rows along `axis` of a cache. `axis` is the last axis that
+    /// tuples address. `indices` holds the position on `axis` of the first row of each sequence.
+    /// There is one sequence for each position on axis 0. The coordinates on all axes before `axis`
+    /// are the positions of the tuple along the dims of the list. The field `list` of the form is
+    /// not used.
     Sequences {
         axis: usize,
         len: usize,
@@ -72,7 +77,8 @@ impl Form {
         }
     }
 
-    /// Returns the shape of updates as up to three parts, one after another.
+    /// Returns up to three parts of the shape of updates. The shape is the concatenation of the
+    /// parts.
     #[inline(always)] // On the path of the smallest calls.
     fn updates_parts<'a>(&'a self, output: &'a [usize], indices: &'a [usize]) -> [&'a [usize]; 3] {
         match &self.coordinates {
@@ -111,9 +117,10 @@ impl Form {
         is_joined(self.updates_parts(output, indices), actual)
     }
 
-    /// Returns one size for each axis of the output: the number of repetitions along a batch axis,
-    /// and the length of a window along a window axis. The result is the shape `output`, except for
-    /// [`Coordinates::Placed`]: there the result is the shape of the indices, which can be smaller.
+    /// Returns one size for each axis of the output. Along a batch axis, the size is the number of
+    /// repetitions. Along a window axis, the size is the length of a window. The result is the
+    /// shape `output`, except for [`Coordinates::Placed`]. For [`Coordinates::Placed`], the result
+    /// is the shape of the indices, which can be smaller.
     pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a [usize]) -> &'a [usize] {
         match self.coordinates {
             Coordinates::Placed { .. } => indices,
@@ -121,7 +128,8 @@ impl Form {
         }
     }
 
-    /// Whether repetitions or windows are empty. Then no tuple moves an element.
+    /// Whether the number of repetitions or the size of a window is 0, so that no tuple moves an
+    /// element. For [`Coordinates::Sequences`]: whether the output has no elements.
     pub(crate) fn moves_nothing(&self, output: &[usize], indices: &[usize]) -> bool {
         if matches!(self.coordinates, Coordinates::Sequences { .. }) {
             return output.contains(&0);
@@ -131,8 +139,8 @@ impl Form {
         reach[..self.batch_rank].contains(&0) || window.contains(&0)
     }
 
-    /// Returns the number of positions in `indices` that one tuple stands for. Errors name a tuple
-    /// by the first of these positions.
+    /// Returns the number of consecutive positions in `indices` that one tuple represents. An error
+    /// message names a tuple by the first of these positions.
     pub(crate) fn indices_each(&self, indices: &[usize]) -> usize {
         match self.coordinates {
             Coordinates::Placed { .. } => indices[self.list.1..].iter().product(),
@@ -140,9 +148,10 @@ impl Form {
         }
     }
 
-    /// Returns a form for indices that are constant along the trailing dims of the list. In the new
-    /// form, these dims are a part of the window. `None` if the dim of the coordinates that are
-    /// read is the last dim of the list.
+    /// Returns a form for indices whose values do not vary along the last dims of the list. These
+    /// dims are the dims after the dim of the coordinate that is read. The new form makes them a
+    /// part of the window. Returns `None` if the list has no such dims, or if the coordinates are
+    /// not [`Coordinates::Placed`].
     pub(crate) fn in_rows(&self) -> Option<Self> {
         let Coordinates::Placed { axis } = self.coordinates else {
             return None;
@@ -155,7 +164,8 @@ impl Form {
         })
     }
 
-    /// Returns the tuple axes whose coordinates are read.
+    /// Returns the range of tuple axes whose coordinates are read from `indices`. For
+    /// [`Coordinates::Sequences`] the range is empty.
     pub(crate) fn read(&self) -> Range<usize> {
         match self.coordinates {
             Coordinates::Explicit { implied } => implied..self.tuple_len,
@@ -164,7 +174,8 @@ impl Form {
         }
     }
 
-    /// Whether the position along dim `dim` of the list is the coordinate of tuple axis `dim`.
+    /// Whether the position along dim `dim` of the list is the coordinate of tuple axis `dim`. The
+    /// result has no meaning for [`Coordinates::Sequences`].
     pub(crate) fn is_implied(&self, dim: usize) -> bool {
         match self.coordinates {
             Coordinates::Explicit { implied } => dim < implied,
@@ -178,8 +189,10 @@ impl Form {
         self.batch_rank..self.batch_rank + self.tuple_len
     }
 
-    /// Returns the number of tuples that the caller counts as one. In a cache, one start position
-    /// serves all positions on the axes between axis 0 and the axis of the sequences.
+    /// Returns the number of tuples that counts of tuples report as one tuple. The number is 1,
+    /// except for [`Coordinates::Sequences`]. In a cache, one start position serves all positions
+    /// on the axes between axis 0 and the axis of the rows, so the tuples at these positions count
+    /// as one.
     pub(crate) fn tuples_each(&self, output: &[usize]) -> usize {
         match self.coordinates {
             Coordinates::Sequences { axis, .. } => output[1..axis].iter().product(),
@@ -187,8 +200,8 @@ impl Form {
         }
     }
 
-    /// Returns the number of leading dims of the list whose positions are coordinates. Tuples with
-    /// different positions along these dims have different destinations.
+    /// Returns the number of leading dims of the list that separate destinations: tuples with
+    /// different positions along these dims have different destinations, whatever the indices.
     pub(crate) fn leading(&self) -> usize {
         match self.coordinates {
             Coordinates::Explicit { implied } => implied,
@@ -212,8 +225,9 @@ impl Form {
     }
 }
 
-/// Checks that `actual` is the shape with the parts `expected`. Where rank 0 is expected, one
-/// element of any rank is accepted, because runtimes store scalars with the shape `[1]`.
+/// Checks that the shape `actual` is the concatenation of the parts `expected`. If the expected
+/// shape has rank 0, a tensor of any rank with one element is also accepted, because some runtimes
+/// store scalars with the shape `[1]`.
 #[inline(always)]
 pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
     if is_joined(expected, actual) {
@@ -225,7 +239,7 @@ pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(
     Err(other_updates(expected, actual))
 }
 
-/// Whether `shape` consists of these parts, one after another.
+/// Whether `shape` is the concatenation of these parts.
 #[inline(always)]
 fn is_joined(parts: [&[usize]; 3], shape: &[usize]) -> bool {
     let mut rest = Some(shape);
@@ -241,9 +255,9 @@ pub(super) fn is_same(shape: &[usize], other: &[usize]) -> bool {
     is_joined([shape, &[], &[]], other)
 }
 
-/// Returns the dims of `shape` after the prefix `dims`. `None` if `shape` does not begin with
-/// `dims`. A slice comparison would call `memcmp`, and that call costs more than this loop, because
-/// shapes are short.
+/// Returns the dims of `shape` after the prefix `dims`. Returns `None` if `shape` does not begin
+/// with `dims`. A slice comparison would call `memcmp`. That call costs more than this loop,
+/// because shapes are short.
 #[inline(always)]
 fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
     let (first, rest) = shape.split_at_checked(dims.len())?;

@@ -1,15 +1,17 @@
 //! Loops over the elements of one call: the plan combined with the strides of the call's tensors.
 //!
-//! Dims that are adjacent in memory on both sides merge. The innermost merged dim is the run. The
-//! other dims are loops over runs. Every element of a window has a separate destination, so the
-//! order of elements within a window is free. Therefore dims are reversed and sorted to make the
-//! run as long as possible. This module knows sizes and strides. It knows nothing of indices.
+//! Neighbouring dims merge if one stride on each side describes both dims. The innermost merged dim
+//! is the run. The other dims are loops around the run. No two elements of a window are written to
+//! one element, so the order of the elements within a window is free. Therefore dims with a
+//! negative stride are reversed, and dims are sorted by stride, to make the run as long as
+//! possible. This module knows sizes and strides. This module does not know the indices.
 
 use crate::error::ScatterError;
 use crate::operand::{Dims, offset_of, unravel};
 
-/// Loop with its number of iterations and its strides in elements. `dst` is the stride of the
-/// written side, and `src` is the stride of the read side.
+/// Loop with its number of iterations and its two strides, in elements. `dst` is the stride of the
+/// written side, and `src` is the stride of the read side. For a gather, this is true after
+/// [`Geometry::exchanged`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) size: usize,
@@ -17,45 +19,50 @@ pub(crate) struct Dim {
     pub(crate) src: isize,
 }
 
-/// Nested loops and their first offsets. A span is empty if a size is 0.
+/// Nested loops and the offsets of their first elements. A span has no elements if the size of a
+/// loop is 0.
 #[derive(Debug, Default)]
 pub(crate) struct Span {
-    /// Offset of the first written element.
+    /// Offset of the first written element, in elements.
     pub(crate) dst: isize,
-    /// Offset of the first read element.
+    /// Offset of the first read element, in elements.
     pub(crate) src: isize,
-    /// Loops, the outermost first. The last one is the run.
+    /// Loops, the outermost loop first. The last loop is the run.
     pub(crate) dims: Dims<Dim>,
 }
 
-/// Loops over the output and the updates of one call.
+/// Loops over the output and the updates of a scatter. After [`Self::exchanged`], they are loops
+/// over the output and the data of a gather.
 #[derive(Debug)]
 pub(crate) struct Geometry {
-    /// Stride between the windows of successive destination numbers.
+    /// Stride between the windows of successive destination numbers, in elements. The tensor is the
+    /// output of a scatter or the data of a gather.
     pub(crate) unit: isize,
-    /// Loops over repetitions. In the tensor whose windows destination numbers address, these loops
-    /// begin at destination number 0.
+    /// Loops over repetitions. On the side of the tensor that destination numbers address, the
+    /// first offset includes the offset of destination number 0.
     pub(crate) outer: Span,
-    /// Loops over the window of one tuple. The last dim is the run.
+    /// Loops over the window of one tuple. The last loop is the run. The run can also be a loop
+    /// over repetitions (see [`Self::lengthen_run`]).
     pub(crate) window: Span,
-    /// Sizes and strides of the list of tuples in the updates, merged.
+    /// Sizes and strides of the list of tuples in the updates of a scatter or in the output of a
+    /// gather. Dims are merged where possible.
     pub(crate) tuples: Dims<(usize, isize)>,
-    /// Whether the windows of successive tuples with successive destinations are contiguous on both
-    /// sides.
+    /// Whether windows follow each other without a gap on both sides, if they are windows of
+    /// successive tuples with successive destination numbers.
     pub(crate) joins: bool,
 }
 
-/// Loops over the output and `data` of one call, for the copy of `data`.
+/// Loops over the output and `data` of one call, for the copy of `data` to the output.
 #[derive(Debug)]
 pub(crate) struct CopyGeometry {
-    /// Loops over all elements.
+    /// Loops over all elements of the output.
     pub(crate) whole: Span,
-    /// Loops over repetitions. The repetitions of [`Geometry::outer`] can be fewer.
+    /// Loops over all repetitions of the output. [`Geometry::outer`] can have fewer repetitions.
     pub(crate) outer: Span,
     /// Loops over all elements of one repetition.
     pub(crate) inner: Span,
-    /// Loop over the slices of one repetition. `None` if the stride between slices is not constant
-    /// in data or in the output.
+    /// Loop over the slices of one repetition. `None` if the stride between neighbouring slices is
+    /// not constant in `data` or in the output.
     pub(crate) slices: Option<Dim>,
     /// Loops over the elements of one slice.
     pub(crate) window: Span,
@@ -69,16 +76,17 @@ impl Dim {
         src: 1,
     };
 
-    /// Whether `outer` continues this loop. Then the stride of `outer` is the size of this loop
-    /// times its stride, on both sides, and the two loops are one longer loop.
+    /// Whether this loop and the loop `outer` around it form one longer loop. They do if, on both
+    /// sides, the stride of `outer` is the size of this loop times the stride of this loop.
     #[inline]
     pub(super) fn is_continued_by(self, outer: Self) -> bool {
-        // The stride over the whole dim may overflow, because no element is that far away.
+        // The product may overflow, because a loop need not have an element at that distance. After
+        // an overflow the loops do not merge.
         let whole = |stride: isize| stride.checked_mul(self.size.cast_signed());
         (whole(self.dst), whole(self.src)) == (Some(outer.dst), Some(outer.src))
     }
 
-    /// Returns this loop merged with `outer`.
+    /// Returns the longer loop that this loop and the loop `outer` around it form.
     #[inline]
     pub(super) fn continued(self, outer: Self) -> Self {
         Self {
@@ -89,7 +97,8 @@ impl Dim {
 }
 
 impl Span {
-    /// Reverses, sorts and merges loops to get the longest run.
+    /// Makes a span with the longest possible run. Reverses loops with a negative `dst`, sorts
+    /// loops by `dst` and merges neighbouring loops.
     pub(crate) fn new(dims: impl Iterator<Item = Dim>) -> Result<Self, ScatterError> {
         let mut span = Self::default();
         let mut loose: Dims<Dim> = Dims::new();
@@ -103,7 +112,8 @@ impl Span {
                 span.src += steps * dim.src;
                 (dim.dst, dim.src) = (-dim.dst, -dim.src);
             }
-            // Insert the loop in descending order of strides, after dims with an equal stride.
+            // Insert the loop so that the strides `dst` descend. Loops with equal strides keep
+            // their order.
             let place = loose.partition_point(|before| before.dst >= dim.dst);
             loose.push(dim)?;
             loose[place..].rotate_right(1);
@@ -117,7 +127,8 @@ impl Span {
         Ok(span)
     }
 
-    /// Returns the loops over all elements of two tensors of the shape `sizes`, with these strides.
+    /// Returns the loops over all elements of two tensors of the shape `sizes`. `dst` and `src` are
+    /// the strides of the written and of the read tensor.
     pub(crate) fn over(
         sizes: &[usize],
         dst: &[isize],
@@ -132,36 +143,37 @@ impl Span {
         self.dims.last().copied().unwrap_or(Dim::ONE)
     }
 
-    /// Sets the stride of the read elements in the innermost loop to 1.
+    /// Sets the read stride of the run to 1.
     pub(crate) fn read_side_by_side(&mut self) {
         if let Some(run) = self.dims.last_mut() {
             run.src = 1;
         }
     }
 
-    /// Returns the loops around the run (all loops except the innermost one).
+    /// Returns all loops except the run, which is the innermost loop.
     pub(crate) fn loops(&self) -> &[Dim] {
         self.dims.split_last().map_or(&[], |(_, loops)| loops)
     }
 
     /// Whether the span is one run whose elements are contiguous in the written tensor and in the
-    /// read tensor.
+    /// read tensor. A span of one element is also a row.
     pub(crate) fn is_row(&self) -> bool {
         let run = self.run();
         self.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1))
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements that the loops visit.
     pub(crate) fn elements(&self) -> usize {
         self.dims.iter().map(|dim| dim.size).product()
     }
 
-    /// Returns the number of runs: the number of times that the innermost loop is executed.
+    /// Returns the number of executions of the run, which is the innermost loop.
     pub(crate) fn runs(&self) -> usize {
         self.loops().iter().map(|dim| dim.size).product()
     }
 
-    /// Returns the offsets of iteration `number` of `loops`. The last loop varies fastest.
+    /// Returns the written and the read offset of iteration `number` of the nested loops `loops`.
+    /// The last loop varies fastest. The offsets are relative to iteration 0.
     pub(crate) fn at(loops: &[Dim], number: usize) -> (isize, isize) {
         let (mut dst, mut src) = (0, 0);
         for (dim, position) in unravel(loops.iter().rev(), |dim| dim.size, number) {
@@ -171,7 +183,7 @@ impl Span {
         (dst, src)
     }
 
-    /// Exchanges the written and the read side.
+    /// Exchanges the written side and the read side.
     fn exchanged(mut self) -> Self {
         std::mem::swap(&mut self.dst, &mut self.src);
         for dim in &mut *self.dims {
@@ -180,7 +192,8 @@ impl Span {
         self
     }
 
-    /// Returns the loops with every read at the base address.
+    /// Returns the same loops with a read offset of 0 and read strides of 0. Every iteration then
+    /// reads the element at the base address.
     pub(crate) fn of_one_source(&self) -> Result<Self, ScatterError> {
         let dims = self.dims.iter().map(|&dim| Dim { src: 0, ..dim });
         Ok(Self {
@@ -190,8 +203,8 @@ impl Span {
         })
     }
 
-    /// Returns the part at positions `from..to` along dim `axis`. The loops must be stored inline,
-    /// because tasks must not allocate memory.
+    /// Returns the part of the span at positions `from..to` along loop `axis`. The loops must be
+    /// stored inline, because tasks call this function and must not allocate memory.
     pub(crate) fn restricted(&self, axis: usize, from: usize, to: usize) -> Self {
         let mut part = Self {
             dst: self.dst,
@@ -205,23 +218,25 @@ impl Span {
         part
     }
 
-    /// Returns the loop to divide into `parts` tasks: the outermost loop with at least `parts`
-    /// iterations, else the longest loop.
+    /// Returns the index in `dims` of the loop to divide among `parts` tasks: the outermost loop
+    /// with at least `parts` iterations. If all loops are shorter, the function takes the longest
+    /// loop.
     pub(crate) fn axis_to_split(&self, parts: usize) -> usize {
         let enough = |dim: &Dim| dim.size >= parts;
         let fitting = self.dims.iter().position(enough);
         fitting.unwrap_or_else(|| self.longest().0)
     }
 
-    /// Returns the position and the size of the longest dim, the innermost one of equal dims.
+    /// Returns the index in `dims` and the size of the longest loop. If several loops are longest,
+    /// the function takes the innermost one.
     fn longest(&self) -> (usize, usize) {
         let sizes = self.dims.iter().map(|dim| dim.size).enumerate();
         sizes.max_by_key(|&(_, size)| size).unwrap_or((0, 1))
     }
 }
 
-/// Adds `dim`, an inner loop, to `dims`. Merges `dim` with the innermost loop of `dims` if the
-/// two loops are one longer loop.
+/// Adds `dim` to `dims` as the innermost loop. Merges `dim` with the previous innermost loop of
+/// `dims` if the two loops form one longer loop.
 fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
     match dims.last_mut() {
         Some(outer) if dim.is_continued_by(*outer) => {
@@ -232,8 +247,8 @@ fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
     }
 }
 
-/// Merges neighbouring dims that have one common stride. The dims are in row-major order, and dims
-/// of size 1 are left out.
+/// Merges neighbouring dims that one size and one stride can describe. `shape` and `strides` are in
+/// row-major order. Dims of size 1 are left out.
 pub(super) fn merged(
     shape: &[usize],
     strides: &[isize],
@@ -245,7 +260,8 @@ pub(super) fn merged(
     Dims::collect(dims.len(), dims.iter().map(|dim| (dim.size, dim.src)))
 }
 
-/// Returns the offset of position `number` in row-major order of `dims`.
+/// Returns the offset of position `number` in the row-major order of `dims`. `dims` are pairs of a
+/// size and a stride.
 #[inline]
 pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     if let [(_, step)] = *dims {
@@ -254,7 +270,8 @@ pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     offset_of(dims.iter().rev().copied(), number)
 }
 
-/// Returns the stride of merged dims. `None` if the dims have more than one stride.
+/// Returns the stride of merged dims. Returns 0 if there are no dims, and `None` if there are
+/// several dims.
 #[inline]
 pub(super) fn single_stride(dims: &[(usize, isize)]) -> Option<isize> {
     match *dims {
@@ -276,8 +293,8 @@ pub(crate) fn signed(number: u64) -> isize {
 }
 
 impl CopyGeometry {
-    /// Returns the loops over the slices `from..to` of one repetition. `None` if slices have no
-    /// constant stride, or if the allocation failed.
+    /// Returns the loops over the slices `from..to` of a repetition. Returns `None` if the stride
+    /// between slices is not constant, or if an allocation failed.
     pub(crate) fn span_of_slices(&self, from: usize, to: usize) -> Option<Span> {
         let slices = self.slices?;
         let range = Dim {
@@ -291,7 +308,8 @@ impl CopyGeometry {
         Some(span)
     }
 
-    /// Whether neighbouring slices are contiguous in data and in the output.
+    /// Whether each slice is a contiguous row and the next slice follows without a gap, both in
+    /// data and in the output.
     pub(crate) fn slices_join(&self) -> bool {
         let length = self.window.run().size.cast_signed();
         self.window.is_row()
@@ -302,15 +320,16 @@ impl CopyGeometry {
 }
 
 impl Geometry {
-    /// Makes a longer loop the run of the window. `tuples` is the number of tuples. The run is the
-    /// innermost loop of the window, and one kernel call processes one run.
+    /// Replaces a short run by a longer loop. The run is the innermost loop of the window, and one
+    /// kernel call processes one run. `tuples` is the number of tuples.
     ///
-    /// The new run is the longest loop of the window. Where a repetition moves at most four
-    /// elements, the new run is the longest loop of the repetitions if that loop is longer still.
-    /// The new run must be more than twice as long as the old one.
+    /// The new run is usually the longest loop of the window. If `tuples` times the size of the old
+    /// run is at most four, the new run can be the longest loop over repetitions. That loop must
+    /// then be longer than every loop of the window. In all cases, the new run must be more than
+    /// twice as long as the old run.
     ///
-    /// One kernel call then replaces loops around many kernel calls. But each element of the old
-    /// run becomes a separate pass over the same cache lines. So the old run must have at most five
+    /// A longer run needs fewer kernel calls. But each element of the old run then needs a separate
+    /// pass over the same cache lines. Therefore the run is replaced only if it has at most five
     /// elements.
     pub(super) fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
         const SHORT_RUN: usize = 5;
@@ -338,9 +357,9 @@ impl Geometry {
         Ok(())
     }
 
-    /// Exchanges the sides of the loops for a gather. Then `dst` is the side of the list of windows
-    /// (the output), and `src` is the side of the windows that destination numbers address (the
-    /// data).
+    /// Exchanges `dst` and `src` of all loops, for a gather. After the exchange, `dst` is the side
+    /// of the output, which has one window for each tuple. `src` is the side of the data, whose
+    /// windows destination numbers address.
     pub(crate) fn exchanged(self) -> Self {
         Self {
             outer: self.outer.exchanged(),
@@ -349,19 +368,21 @@ impl Geometry {
         }
     }
 
-    /// Returns the offsets of a repetition on both sides, the first offsets included.
+    /// Returns the written and the read offset of repetition `number`. The first offsets of the
+    /// loops over repetitions are included.
     pub(crate) fn repetition(&self, number: usize) -> (isize, isize) {
         let (dst, src) = Span::at(&self.outer.dims, number);
         (self.outer.dst + dst, self.outer.src + src)
     }
 
-    /// Returns the offset of the window of `tuple` in the list of windows.
+    /// Returns the offset of the window of `tuple`, relative to the window of tuple 0, in the
+    /// updates of a scatter or in the output of a gather.
     #[inline]
     pub(crate) fn source(&self, tuple: usize) -> isize {
         offset(&self.tuples, tuple)
     }
 
-    /// Whether all windows of the list read one and the same element.
+    /// Whether all elements of the updates of a scatter are one and the same element of memory.
     pub(crate) fn reads_one_element(&self) -> bool {
         let spans = [&self.outer, &self.window];
         let mut loops = spans.into_iter().flat_map(|span| &*span.dims);
@@ -369,8 +390,8 @@ impl Geometry {
         loops.all(stays) && self.tuples.iter().all(|&(_, step)| step == 0)
     }
 
-    /// Returns the stride between the windows of neighbouring tuples in the list of windows. `None`
-    /// if this stride is not constant.
+    /// Returns the stride between the windows of neighbouring tuples in the updates of a scatter or
+    /// in the output of a gather. Returns `None` if this stride is not constant.
     pub(crate) fn source_step(&self) -> Option<isize> {
         single_stride(&self.tuples)
     }
@@ -398,9 +419,10 @@ mod tests {
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
             ),
-            // Transposed in the destination and in the source: sorted to row-major order.
+            // Transposed in the destination and in the source: sorted to row-major order, then
+            // merged.
             (vec![dim(4, 1, 1), dim(3, 4, 4)], vec![dim(12, 1, 1)]),
-            // Dims of size 1 do not matter.
+            // Dims of size 1 are left out.
             (vec![dim(1, 99, 7), dim(4, 1, 1)], vec![dim(4, 1, 1)]),
             (vec![], vec![dim(1, 1, 1)]),
         ];
@@ -410,7 +432,7 @@ mod tests {
         }
     }
 
-    /// The stride over a whole dim may overflow.
+    /// The size of a dim times its stride is close to `isize::MAX`. The two dims do not merge.
     #[test]
     fn strides_that_no_element_uses_may_overflow() {
         let far = isize::MAX / 2;

@@ -1,25 +1,26 @@
 //! The integer types that store destination numbers.
 //!
-//! This module knows widths. It knows nothing of the meaning of a number.
+//! This module knows the widths of the integers. This module does not know what a number means.
 
 use std::fmt;
 
-/// An integer that stores a destination number: `u32`, or `u64` where the output has more slices or
-/// elements than 32 bits can number.
+/// An integer type that stores destination numbers: `u32` if the exclusive upper bound of the
+/// numbers is at most `u32::MAX`, else `u64`.
 pub(crate) trait Number: Ord + fmt::Debug + Send + Sync + bytemuck::Pod {
-    /// Value of a skipped tuple, which has no destination. Every destination number is smaller.
+    /// Value that marks a skipped tuple, which has no destination. Every destination number is
+    /// smaller than this value.
     const SKIPPED: Self;
 
     /// Returns the number as `u64`.
     fn get(self) -> u64;
-    /// Stores the low bits of `value`. A number below [`Self::SKIPPED`] stays unchanged. A partial
-    /// sum that wraps keeps enough bits for the final number to be right.
+    /// Keeps the low bits of `value`. A value below [`Self::SKIPPED`] stays unchanged. Partial sums
+    /// of a destination number may wrap: the low bits of the final sum are correct.
     fn new(value: u64) -> Self;
     /// Whether the value is a destination number and not [`Self::SKIPPED`].
     fn is_destination(self) -> bool {
         self != Self::SKIPPED
     }
-    /// Whether the number is the successor of `before`.
+    /// Whether the number is `before` plus 1.
     fn follows(self, before: Self) -> bool {
         Self::new(before.get().wrapping_add(1)) == self
     }

@@ -1,8 +1,9 @@
-//! A plan combined with the strides of tensors: loops over the tensors and offsets of their
+//! A plan combined with the strides of a call's tensors: loops over the tensors, and offsets of
 //! windows.
 //!
-//! Each tensor has the shape of the output that the plan was made for, or the shape of its updates.
-//! This module knows shapes and strides. This module knows nothing of the values in the tensors.
+//! Each tensor has the shape of the output that the plan was made for, or the shape of the updates
+//! of that output. This module knows shapes and strides. This module does not know the values in
+//! the tensors.
 
 use std::ops::Range;
 
@@ -11,8 +12,9 @@ use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged, offset, single_
 use crate::error::ScatterError;
 use crate::operand::{Dims, Layout};
 
-/// Conversion of destination numbers to offsets in one tensor of the output's shape: the window of
-/// destination number `n` begins at element `base + n * unit`.
+/// Conversion of destination numbers to offsets in one tensor of the output's shape. In the first
+/// repetition, the window of destination number `n` begins at offset `base + n * unit`, in elements
+/// from element `[0, 0, ...]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'s> {
     /// Strides of the tensor, in elements.
@@ -24,18 +26,20 @@ pub(crate) struct Binding<'s> {
     pub(super) unit: isize,
 }
 
-/// Offsets of the windows of one tensor, in elements. The offset of an element is the sum of the
-/// offsets of its repetition, its window and its position in the window.
+/// Offsets of the windows of one tensor, in elements. The offset of an element is the sum of three
+/// offsets: of its repetition, of its window within the repetition, and of its position within the
+/// window.
 #[derive(Debug)]
 pub(crate) struct WindowOffsets {
-    /// Offset of the first repetition.
+    /// Offset of window 0 in the first repetition.
     base: isize,
-    /// Sizes and strides of the repetitions.
+    /// Sizes and strides of the dims of the repetitions.
     repetitions: Dims<(usize, isize)>,
-    /// Sizes and strides of the list of windows. The list has one window for each destination
-    /// number ([`IndexPlan::numbered`]), or one window for each tuple ([`IndexPlan::listed`]).
+    /// Sizes and strides of the list of windows. In [`IndexPlan::numbered`], the list has one
+    /// window for each destination number. In [`IndexPlan::listed`], the list has one window for
+    /// each tuple.
     windows: Dims<(usize, isize)>,
-    /// Sizes and strides of a window.
+    /// Sizes and strides of the dims of a window.
     window: Dims<(usize, isize)>,
 }
 
@@ -50,37 +54,41 @@ impl WindowOffsets {
         })
     }
 
-    /// Returns the offset of a repetition.
+    /// Returns the offset of window 0 in repetition `number`.
     pub(crate) fn of_repetition(&self, number: usize) -> isize {
         self.base + offset(&self.repetitions, number)
     }
 
-    /// Returns the offset of a window from its repetition. `number` is the position of the window
-    /// in the list of windows: a destination number, or the position of a tuple.
+    /// Returns the offset of a window relative to window 0 of its repetition. `number` is the
+    /// position of the window in the list of windows: a destination number, or the position of a
+    /// tuple.
     pub(crate) fn of_window(&self, number: usize) -> isize {
         offset(&self.windows, number)
     }
 
-    /// Returns the offset of a row-major position from its window.
+    /// Returns the offset of an element relative to the start of its window. `position` is the
+    /// row-major position of the element in the window.
     pub(crate) fn in_window(&self, position: usize) -> isize {
         offset(&self.window, position)
     }
 
-    /// Returns the size and the stride of the innermost dim of a window. Positions from one
-    /// multiple of the size to the next are at this stride.
+    /// Returns the size and the stride of the innermost merged dim of a window. Each block of
+    /// `size` successive elements, counted in row-major order from the start of the window, is at
+    /// this stride.
     pub(crate) fn run(&self) -> (usize, isize) {
         self.window.last().copied().unwrap_or((1, 1))
     }
 
-    /// Returns the stride between windows. `None` if this stride is not constant.
+    /// Returns the stride between neighbouring windows of the list. Returns `None` if this stride
+    /// is not constant.
     pub(crate) fn step(&self) -> Option<isize> {
         single_stride(&self.windows)
     }
 }
 
 impl IndexPlan {
-    /// Computes the loops over a tensor of the output's shape and over updates with these strides.
-    /// The cost is proportional to the rank.
+    /// Computes the loops over a tensor of the output's shape and over updates. `numbered` has the
+    /// strides of the first tensor. The cost depends on the rank, not on the number of tuples.
     pub(crate) fn geometry(
         &self,
         numbered: &Binding<'_>,
@@ -113,14 +121,15 @@ impl IndexPlan {
         Ok(geometry)
     }
 
-    /// Returns the strides of updates. Returns no strides where updates are a scalar that the
-    /// caller has stored as a tensor of one element.
+    /// Returns the strides of updates, for the rank that the plan requires. The result is empty if
+    /// the plan requires a scalar and the caller has stored the scalar as a tensor of one element.
     fn strides_of_updates<'s>(&self, strides: &'s [isize]) -> &'s [isize] {
         let is_scalar = strides.len() != self.updates_shape.len();
         if is_scalar { &[] } else { strides }
     }
 
-    /// Computes the loops over a tensor of the output's shape and over data with these strides.
+    /// Computes the loops over a tensor of the output's shape and over data. `numbered` has the
+    /// strides of the first tensor.
     pub(crate) fn copy_geometry(
         &self,
         numbered: &Binding<'_>,
@@ -158,8 +167,11 @@ impl IndexPlan {
     }
 
     /// Returns the conversion of destination numbers to offsets in a tensor with the output's shape
-    /// and the strides `strides`. Returns `None` if the destinations are not at a constant stride
-    /// in this tensor.
+    /// and the strides `strides`.
+    ///
+    /// The result is never `None` if the tensor has the strides of the output that the plan was
+    /// made for. For other strides, the result is `None` if destination numbers are offsets, or if
+    /// the stride between neighbouring slices of the tensor is not constant.
     pub(crate) fn binding<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         self.as_planned(strides).or_else(|| {
             Some(Binding {
@@ -170,8 +182,9 @@ impl IndexPlan {
         })
     }
 
-    /// Returns the stride between neighbouring slices in a tensor of the output's shape. `None` if
-    /// this stride is not constant, or if destination numbers do not count slices.
+    /// Returns the stride between neighbouring slices in a tensor with the output's shape and the
+    /// strides `strides`. Returns `None` if this stride is not constant, or if destination numbers
+    /// are offsets and do not count slices.
     fn slice_stride(&self, strides: &[isize]) -> Option<isize> {
         if !self.scale.numbers_slices {
             return None;
@@ -182,9 +195,9 @@ impl IndexPlan {
         slices.dims_from_last().merged(sizes)
     }
 
-    /// Returns the conversion of destination numbers to offsets in a tensor with these strides.
-    /// Returns `None` unless every element has the same offset in this tensor and in the output
-    /// that the plan was made for.
+    /// Returns the conversion of destination numbers to offsets in a tensor of the output's shape.
+    /// Returns `None` unless `strides` are the strides of the output that the plan was made for.
+    /// Strides of axes of size 0 or 1 are not compared.
     fn as_planned<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         let mut axes = self.shape.iter().zip(self.strides.iter().zip(strides));
         let is_same = axes.all(|(&size, (planned, stride))| size <= 1 || planned == stride);
@@ -194,9 +207,9 @@ impl IndexPlan {
         })
     }
 
-    /// Returns the offsets of the windows, by destination number, in a tensor of the output's
-    /// shape. `None` if the destination numbers are offsets and the tensor has another layout than
-    /// the plan.
+    /// Returns the offsets of the windows in a tensor of the output's shape. The list of windows is
+    /// in the order of destination numbers. Returns `None` if destination numbers are offsets and
+    /// the tensor has other strides than the output that the plan was made for.
     pub(crate) fn numbered(
         &self,
         strides: &[isize],
@@ -214,7 +227,8 @@ impl IndexPlan {
         Ok(Some(self.window_offsets(base, windows, batch, window)?))
     }
 
-    /// Returns the offsets of the windows, by tuple, in a tensor of the shape of updates.
+    /// Returns the offsets of the windows in a tensor that has the shape of updates. The list of
+    /// windows is in the order of tuples.
     pub(crate) fn listed(&self, strides: &[isize]) -> Result<WindowOffsets, ScatterError> {
         let strides = self.strides_of_updates(strides);
         let (batch, rest) = strides.split_at(self.form.batch_rank);
@@ -222,7 +236,8 @@ impl IndexPlan {
         self.window_offsets(0, merged(&self.tuple_shape, tuples)?, batch, window)
     }
 
-    /// Makes offsets with the strides of the batch axes and of the window axes.
+    /// Makes offsets. `batch` and `window` are the strides of the batch axes and of the window
+    /// axes.
     fn window_offsets(
         &self,
         base: isize,
@@ -239,8 +254,9 @@ impl IndexPlan {
         })
     }
 
-    /// Returns loops that only count repetitions and elements of a window. These loops serve
-    /// transfers of several tensors, where each tensor has its own [`WindowOffsets`].
+    /// Returns a geometry with one loop that counts repetitions and one loop that counts the
+    /// elements of a window. Transfers of several tensors use these loops. The [`WindowOffsets`] of
+    /// each tensor convert the counts to offsets.
     pub(crate) fn counted(&self) -> Result<Geometry, ScatterError> {
         let axes = self.form.indexed();
         let span = |sizes: &[usize]| {

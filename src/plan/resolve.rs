@@ -1,6 +1,6 @@
 //! Conversion of index tuples to destination numbers.
 //!
-//! This is the only module of the plan that is generic over the integer types of indices.
+//! In the plan, only this module and its submodules are generic over the integer types of indices.
 
 mod blocks;
 mod coordinate;

@@ -1,32 +1,34 @@
-//! The meaning of destination numbers.
+//! The relation between destination numbers and offsets in an output.
 //!
-//! This module knows the layout of an output. It knows nothing of the values of indices.
+//! This module uses the layout of an output. It does not use the values of indices.
 
 use super::form::Form;
 use crate::operand::Layout;
 
-/// Meaning of destination numbers: destination number `n` is the slice at offset `base + n * unit`,
-/// in elements from element `[0, 0, ...]` of the output.
+/// Relation between destination numbers and offsets: destination number `n` is the slice at offset
+/// `base + n * unit`. Offsets count elements, and element `[0, 0, ...]` of the output has offset 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// Offset of destination number 0, in elements.
     pub(crate) base: isize,
-    /// Distance from one destination number to the next, in elements.
+    /// Stride from one destination number to the next, in elements. The stride can be negative.
     pub(crate) unit: isize,
     /// Exclusive upper bound of the destination numbers.
     pub(crate) count: u64,
-    /// Whether destination numbers count slices in row-major order. Then every number in `0..count`
-    /// is the number of a slice. Otherwise a destination number is an offset in elements.
+    /// Whether destination numbers count slices in row-major order. If true, every number in
+    /// `0..count` is the number of a slice. If false, a destination number is an offset in
+    /// elements, relative to `base`.
     pub(crate) numbers_slices: bool,
 }
 
 impl Scale {
-    /// Chooses the meaning of destination numbers for an output. Returns this meaning and the
-    /// multipliers of the indexed axes. If the indexed axes merge to one stride, destination
-    /// numbers count slices. Otherwise destination numbers are offsets from the slice with the
-    /// lowest offset, in elements.
+    /// Chooses between slice numbers and offsets for an output. Returns the relation and the
+    /// multipliers of the tuple axes. If one constant stride separates all slices of a repetition
+    /// in row-major order, or if the output is empty, destination numbers count slices. Otherwise a
+    /// destination number is the offset of a slice, relative to the slice with the lowest offset,
+    /// in elements.
     pub(crate) fn new<'a>(output: &'a Layout<'_>, form: &Form) -> (Self, Multipliers<'a>) {
-        // The strides of an output without elements do not matter.
+        // An output without elements is treated as contiguous, because its strides do not matter.
         let contiguous = Layout::contiguous(output.shape());
         let is_empty = output.shape().contains(&0);
         let laid_out = if is_empty { &contiguous } else { output };
@@ -66,29 +68,30 @@ impl Scale {
         (scale, multipliers)
     }
 
-    /// Returns the bytes between the slice of destination number 0 and the end of the slice of the
-    /// last destination number, `count - 1`. `size`: bytes of an element.
+    /// Returns `count` times the absolute value of `unit`, in bytes. `size`: bytes of one element.
+    /// The result is the approximate size of the memory region that the slices of one repetition
+    /// occupy.
     pub(crate) fn bytes(&self, size: usize) -> u64 {
         let unit = (self.unit.unsigned_abs() as u64).saturating_mul(size as u64);
         self.count.saturating_mul(unit)
     }
 }
 
-/// Factors of coordinates: a destination number is the sum of each coordinate times the multiplier
-/// of its tuple axis, plus `origin`.
+/// Multipliers of the tuple axes. The destination number of a tuple is `origin` plus the sum of its
+/// coordinates, each times the multiplier of its tuple axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multipliers<'a> {
     /// Sizes of the tuple axes.
     pub(super) sizes: &'a [usize],
-    /// Strides of the tuple axes, if destination numbers are offsets. `None`: destination numbers
-    /// count slices.
+    /// Strides of the tuple axes in elements, if destination numbers are offsets. `None`:
+    /// destination numbers count slices.
     strides: Option<&'a [isize]>,
     /// Destination number of the slice whose coordinates are all 0.
     pub(super) origin: u64,
 }
 
 impl<'a> Multipliers<'a> {
-    /// Makes the multipliers for numbers that count slices.
+    /// Makes the multipliers for destination numbers that count slices.
     #[inline(always)]
     pub(super) fn of_slices(sizes: &'a [usize]) -> Self {
         Self {
@@ -98,8 +101,8 @@ impl<'a> Multipliers<'a> {
         }
     }
 
-    /// Returns the multiplier of a tuple axis. A negative multiplier is stored as its two's
-    /// complement, because destination numbers wrap.
+    /// Returns the multiplier of tuple axis `axis`. A negative multiplier is returned as its two's
+    /// complement, because the arithmetic of destination numbers wraps.
     #[inline(always)]
     pub(super) fn along(&self, axis: usize) -> u64 {
         match self.strides {

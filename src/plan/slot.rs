@@ -1,29 +1,31 @@
-//! A slot in a plan for data that a layer above computes from the plan once.
+//! A slot in a plan for data that another module computes from the plan once.
 //!
-//! This module knows whether the slot is filled. It knows nothing of the type of the data.
+//! This module does not depend on the type of the data.
 
 use std::any::Any;
 use std::sync::OnceLock;
 
 use crate::memory::with_room;
 
-/// A value of any type, which is set at most once. If several calls set it at the same time, the
-/// slot keeps the value of one call.
+/// A value of any type that is set at most once. If several threads set the value at the same time,
+/// the slot keeps one of their values.
 #[derive(Debug, Default)]
 pub(crate) struct Slot(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Slot {
-    /// Returns the value if the slot is filled and the value is a `T`.
+    /// Returns the value of the slot. `None` if the slot is empty, or if the value is not a `T`.
     pub(crate) fn get<T: Any>(&self) -> Option<&T> {
         let [value] = self.0.get()?.downcast_ref::<[T; 1]>()?;
         Some(value)
     }
 
-    /// Puts `value` into an empty slot. Returns the value of the slot: `value` or the earlier one.
-    /// `None` if the earlier value is not a `T`, or if the allocation failed.
+    /// Stores `value` if the slot is empty. Returns the value that the slot then holds: `value`, or
+    /// the value that was stored before. Returns `None` if the value that was stored before is not
+    /// a `T`, or if the allocation for `value` failed.
     pub(crate) fn get_or_put<T: Any + Send + Sync>(&self, value: T) -> Option<&T> {
         if self.0.get().is_none() {
-            // `Box::new` would abort the process if the allocation failed.
+            // `Box::new` would abort the process after a failed allocation. `with_room` returns an
+            // error instead.
             let mut one = with_room(1).ok()?;
             one.push(value);
             let one = <Box<[T; 1]>>::try_from(one.into_boxed_slice()).ok()?;

@@ -1,13 +1,15 @@
 //! A stable radix sort of 64-bit keys by a range of their bits.
 //!
-//! The sort is for lists that are so long that a comparison sort is slower. This module knows
-//! nothing of the meaning of the keys.
+//! On long lists, this sort is faster than a comparison sort. The module does not use the meaning
+//! of the keys.
 
-/// Bits of a digit. Its 2048 counters stay in the first-level cache (L1). Three passes cover the
-/// destination numbers of any table that fits in memory.
+/// Number of bits of a digit. Each pass of the sort processes one digit. The 2048 counters of a
+/// pass stay in the first-level cache (L1). Three passes are enough for destination numbers below
+/// 2^33.
 const DIGIT_BITS: u32 = 11;
 
-/// Sorts `keys` by the bits `low..high`. `spare` has the length of `keys` and arbitrary content.
+/// Sorts `keys` stably by the value of their bits from `low` to `high - 1`. `spare` is scratch
+/// memory: it must have the length of `keys`, and its content is arbitrary.
 pub(crate) fn by_bits(keys: &mut Vec<u64>, spare: &mut Vec<u64>, low: u32, high: u32) {
     let mut shift = low;
     while shift < high {
@@ -18,7 +20,8 @@ pub(crate) fn by_bits(keys: &mut Vec<u64>, spare: &mut Vec<u64>, low: u32, high:
     }
 }
 
-/// Sorts `keys` stably by one digit and writes the result to `sorted`.
+/// Sorts `keys` stably by one digit, the `bits` bits from bit `shift` on, and writes the result to
+/// `sorted`.
 fn pass(keys: &[u64], sorted: &mut [u64], shift: u32, bits: u32) {
     let mask = (1_u64 << bits) - 1;
     let digit = |key: u64| usize::try_from((key >> shift) & mask).unwrap_or(0);

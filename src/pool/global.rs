@@ -1,13 +1,14 @@
-//! Checks whether rayon's global pool can be used, without harm to the pool.
+//! Checks whether rayon's global pool can be used. If the crate cannot start all threads of the
+//! pool, the program can still start the pool.
 //!
 //! Rayon makes its global pool once in a process. A failed start is final: every later use of the
 //! pool panics, including uses by the program itself. A forked child has the pool's memory but none
-//! of its threads, so jobs that it submits never run.
+//! of the pool's threads, so jobs that the child submits never run.
 //!
-//! The crate therefore starts the threads first and then asks rayon to make its pool of them. If
-//! the program has already made the pool, the pool must first run a test job.
+//! The crate therefore first starts all threads, and then makes rayon's global pool from these
+//! threads. If the program has already made the pool, the pool must first run a test job.
 //!
-//! The module knows rayon and forks. It does not know tasks.
+//! The module knows rayon and forks. It does not know the tasks of a call.
 
 use std::io;
 use std::panic::catch_unwind;
@@ -20,36 +21,37 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use super::forks;
 
-/// State of the pool. The state is an atomic, because a process may fork at any time, and a lock
-/// that another thread holds would stay locked in the child.
+/// State of the pool. It is an atomic and has no lock: a process may fork at any time, and a lock
+/// that another thread holds during the fork would stay locked in the child.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 
-/// No call has needed the pool yet, or its threads could not be started.
+/// No call has needed the pool yet, or the last attempt to start its threads has failed.
 const UNTRIED: u8 = 0;
 /// A thread is making the pool, or is testing an existing pool.
 const STARTING: u8 = 1;
-/// The pool has not run the test job in time. The pool may still run it later.
+/// The pool was not ready within [`START_TIMEOUT`], or did not run the test job within
+/// [`ANSWER_TIMEOUT`]. The pool may still become usable later.
 const SILENT: u8 = 2;
 /// The pool runs jobs.
 const USABLE: u8 = 3;
-/// The pool will never run jobs. A start by the program has failed, or the pool belongs to a parent
-/// process.
+/// The pool will never run jobs in this process. A start by the program has failed, or the process
+/// is a forked child and the pool's threads exist only in its parent.
 const GONE: u8 = 4;
 
-/// Time of the last failed start of threads, in milliseconds of the system clock. 0: no start has
-/// failed.
+/// Time of the last failed attempt to start the threads, in milliseconds of the system clock. 0: no
+/// attempt has failed.
 static REFUSED_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Minimum milliseconds between two attempts to start the threads.
+/// Minimum milliseconds between a failed attempt to start the threads and the next attempt.
 const RETRY_MILLISECONDS: u64 = 100;
 
-/// Maximum time that a call waits for the threads to start.
+/// Maximum time that a call waits until the pool is made, or until an existing pool is tested.
 const START_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Maximum time that an existing pool may take to answer.
+/// Maximum time until an existing pool runs the test job.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Checks whether the global pool runs jobs. Starts the pool if it was not started before.
+/// Checks whether the global pool runs jobs. Starts the pool if no call has started it before.
 pub(super) fn is_usable() -> bool {
     match STATE.load(Ordering::Acquire) {
         USABLE => true,
@@ -60,10 +62,10 @@ pub(super) fn is_usable() -> bool {
 
 #[cold]
 fn start_pool() -> bool {
-    // Forks are watched before the pool has any threads that a child could lose.
+    // The fork handler is registered before the pool has any threads that a child would lack.
     if may_start_now() && forks::watch(mark_gone_in_child) && replace_state(UNTRIED, STARTING) {
-        // The pool is made on a separate thread. Rayon's own start may hang if the process was
-        // forked while another thread was starting the pool.
+        // The pool is made on a separate thread, so that the calling thread cannot hang. Rayon's
+        // own start may hang in a child that was forked while its parent was starting the pool.
         if thread::Builder::new().spawn(make_or_test_pool).is_err() {
             mark_refused();
         }
@@ -72,15 +74,15 @@ fn start_pool() -> bool {
     STATE.load(Ordering::Acquire) == USABLE
 }
 
-/// Replaces state `from` by `to`. Returns false if the state was another one.
+/// Changes the state from `from` to `to`. Returns false if the state was not `from`.
 fn replace_state(from: u8, to: u8) -> bool {
     STATE
         .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
         .is_ok()
 }
 
-/// Sleeps until the pool has answered. After the timeout, the function marks the pool as silent,
-/// and no later call waits for the pool.
+/// Sleeps while the state is [`STARTING`], but at most for `timeout`. After the timeout, the
+/// function marks the pool as silent. Calls do not wait for a silent pool.
 fn wait_for_answer(timeout: Duration) {
     let start = Instant::now();
     while STATE.load(Ordering::Acquire) == STARTING {
@@ -92,8 +94,9 @@ fn wait_for_answer(timeout: Duration) {
     }
 }
 
-/// Marks the pool as unusable in a forked child, because its threads do not exist there. The
-/// function runs before the fork returns in the child. Only atomics are safe at that time.
+/// Marks the pool as unusable in a forked child, because the child has no threads of the pool. The
+/// state [`UNTRIED`] stays: the child can start its own pool. The function runs before the fork
+/// returns in the child. Only atomics are safe at that time.
 extern "C" fn mark_gone_in_child() {
     if STATE.load(Ordering::Relaxed) != UNTRIED {
         STATE.store(GONE, Ordering::Relaxed);
@@ -105,11 +108,12 @@ fn mark_refused() {
     STATE.store(UNTRIED, Ordering::Release);
 }
 
-/// Checks whether the last failed start of the threads is long enough ago for a new attempt.
+/// Checks whether the last failed attempt to start the threads is long enough ago for a new one.
 fn may_start_now() -> bool {
     let refused_at = REFUSED_AT.load(Ordering::Relaxed);
-    // The time since the last failed start. If the system clock was set back since that start, the
-    // difference wraps around to a large number, and the threads may start at once.
+    // The difference is the time since the last failed attempt. If the system clock was set back
+    // after that attempt, the difference wraps around to a large number, and the function returns
+    // true.
     refused_at == 0 || milliseconds_now().wrapping_sub(refused_at) >= RETRY_MILLISECONDS
 }
 
@@ -120,7 +124,7 @@ fn milliseconds_now() -> u64 {
     })
 }
 
-/// Makes the pool, or tests the existing pool.
+/// Makes the pool. If the program has already made a pool, tests this pool.
 fn make_or_test_pool() {
     let Some(threads) = waiting_threads(default_threads()) else {
         return mark_refused();
@@ -134,9 +138,9 @@ fn make_or_test_pool() {
         STATE.store(USABLE, Ordering::Release);
         return;
     }
-    // A pool exists already. The threads end because no worker is sent to them.
+    // The program has made the pool, or has failed to. The new threads end without a worker.
     drop(threads);
-    // Rayon panics if an earlier start has failed.
+    // `rayon::spawn` panics if an earlier start of the pool has failed.
     if catch_unwind(|| rayon::spawn(mark_usable)).is_err() {
         STATE.store(GONE, Ordering::Release);
         return;
@@ -144,7 +148,7 @@ fn make_or_test_pool() {
     wait_for_answer(ANSWER_TIMEOUT);
 }
 
-/// Marks the pool as usable. A pool that works runs this as a job.
+/// Marks the pool as usable. This function is the test job, so only a pool that works runs it.
 fn mark_usable() {
     if !replace_state(STARTING, USABLE) {
         replace_state(SILENT, USABLE);
@@ -161,8 +165,8 @@ fn default_threads() -> usize {
     count.min(rayon::max_num_threads())
 }
 
-/// Starts `count` threads that each wait for a worker. Returns `None` if a thread cannot be
-/// started.
+/// Starts `count` threads. Each thread waits for a worker of rayon and runs it. Returns `None` if a
+/// thread cannot be started.
 fn waiting_threads(count: usize) -> Option<Vec<SyncSender<ThreadBuilder>>> {
     let start = |index| {
         let (give, take) = sync_channel::<ThreadBuilder>(1);
@@ -178,8 +182,7 @@ fn waiting_threads(count: usize) -> Option<Vec<SyncSender<ThreadBuilder>>> {
     (0..count).map(start).collect()
 }
 
-/// Sends a worker to its thread. This cannot fail: every thread waits for one worker and ends with
-/// it.
+/// Sends a worker of rayon to its thread. Sending cannot fail: every thread waits for one worker.
 fn send_worker(threads: &[SyncSender<ThreadBuilder>], worker: ThreadBuilder) -> io::Result<()> {
     let no_thread = || io::Error::other("no thread waits for this worker");
     let thread = threads.get(worker.index()).ok_or_else(no_thread)?;

@@ -1,8 +1,8 @@
 //! Reports the route and the schedule of a call before it runs, for people and for tests.
 //!
-//! This module uses the functions that choose the route and the schedule of a call. This module
-//! writes no tensor. This module stores nothing in the plan, except that a kept plan keeps the
-//! sample of destinations that schedules are chosen from.
+//! This module calls the functions that choose the route and the schedule of a call. It writes no
+//! tensor. The only data that it stores in a plan is the sample of destinations from which
+//! schedules are chosen, and only a kept plan stores this sample.
 
 use std::fmt;
 
@@ -45,22 +45,23 @@ pub struct Explanation {
     route: Route,
     outlook: Outlook,
     machine: Machine,
-    /// Reason why the file that `NDSCATTER_MACHINE` names cannot be used, if there is one.
+    /// Error of the file that the environment variable `NDSCATTER_MACHINE` names, if the crate
+    /// cannot use the file.
     unused: Option<&'static MachineError>,
 }
 
-/// Call that is explained. The tensors of the call are contiguous, except that the output of a
-/// scatter, or the data of a gather, has the layout of the plan.
+/// Call that is explained. The output of a scatter, or the data of a gather, has the layout of the
+/// plan. All other tensors of the call are contiguous.
 pub(crate) struct Explained<'a> {
     pub(crate) direction: Direction,
     pub(crate) plan: &'a IndexPlan,
-    /// Form, layout of the indices, and options that the plan was made from, if the plan serves
-    /// this call alone. `None` for a kept plan.
+    /// Form, layout of the indices, and options from which the plan was made, if the plan serves
+    /// only this call. `None` for a kept plan.
     pub(crate) indices: Option<(&'a Form, &'a Layout<'a>, Planning)>,
     pub(crate) dtype: DType,
     pub(crate) reducing: Reducing,
     pub(crate) execution: &'a Execution<'a>,
-    /// Whether the call copies data to its output first.
+    /// Whether the call first copies `data` to its output.
     pub(crate) copies: bool,
     /// Whether the output is new memory.
     pub(crate) is_new: bool,
@@ -73,8 +74,8 @@ impl Explained<'_> {
         let elements = Elements::Plain(self.dtype);
         let operation = &operation(elements, self.reducing, self.execution)?;
         check_reduction(plan, operation.group.is_some())?;
-        // The check below refuses a dtype whose elements make a tensor of the call too large for
-        // memory, because no call can have such a tensor.
+        // The checks below return an error if a tensor of the call with elements of this dtype
+        // would be too large for memory.
         let size = self.dtype.size();
         let numbered = plan.layout()?;
         let listed = Layout::contiguous(plan.updates_shape());
@@ -141,9 +142,9 @@ impl Explained<'_> {
         })
     }
 
-    /// Returns the route, and the selection of a schedule in case the call is planned. `facts`
-    /// describe the call as a run of `self.plan`. If the
-    /// call begins with indices, the function replaces the numbers of `facts` by these indices.
+    /// Returns the route, and the selection of a schedule that applies if the call is planned.
+    /// `facts` describe the call as an execution of `self.plan`. If the call has no kept plan, the
+    /// function first chooses a route from the indices, as the call itself does.
     fn choice(&self, facts: &Facts<'_>) -> Choice {
         let Some((form, layout, planning)) = self.indices else {
             return facts.choose();
@@ -167,9 +168,9 @@ impl Explained<'_> {
 impl Explanation {
     /// Returns the route of the call.
     ///
-    /// A [`Small`](Route::Small) call that rejects duplicates may become
-    /// [`Planned`](Route::Planned). A [`Stream`](Route::Stream) without memory for a copy of the
-    /// output becomes [`Planned`](Route::Planned) too.
+    /// The execution may fall back from this route to [`Planned`](Route::Planned): a
+    /// [`Small`](Route::Small) call if it rejects duplicates and a fast check finds a possible
+    /// duplicate, and a [`Stream`](Route::Stream) if there is no memory for a copy of the output.
     pub fn route(&self) -> Route {
         self.route
     }
@@ -184,30 +185,36 @@ impl Explanation {
         self.outlook.taken.division.tasks()
     }
 
-    /// Returns the bytes of the windows of all updates, plus the bytes of data that is copied.
+    /// Returns the bytes of the windows of all tuples in all repetitions, plus the bytes of `data`
+    /// that the call copies to its output.
     ///
-    /// Schedules that omit overwritten updates, or combine updates first, write fewer bytes.
+    /// A schedule that omits overwritten updates, or combines updates before it writes them, writes
+    /// fewer bytes than the returned number.
     pub fn bytes_written(&self) -> usize {
         self.moved_bytes
     }
 
-    /// Returns the machine that the schedule was chosen for.
+    /// Returns the machine for which the schedule was chosen.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Returns the most bytes of memory that the schedule needs in addition to the tensors and the
-    /// plan.
+    /// Returns the maximum bytes of memory that the schedule needs in addition to the tensors and
+    /// the plan.
     ///
-    /// The returned number does not include two amounts of memory. A grouped schedule needs 8 more
-    /// bytes for each tuple if the tuples are in order and their updates are not evenly strided.
-    /// The first call of a kept plan stores a sample of 2 KiB in the plan, from which schedules are
-    /// chosen.
+    /// The returned number does not include two amounts of memory:
     ///
-    /// A [`Stream`](Route::Stream) has no plan and no schedule. A streamed gather needs no scratch
-    /// memory. A streamed scatter needs one copy of the output for each worker if several workers
-    /// run it and merge their results. Otherwise a streamed scatter needs one copy. It needs no
-    /// copy if it copies no data, and the output is new memory or no index is an error.
+    /// - A grouped schedule needs 8 more bytes for each tuple if the tuples are in ascending order
+    ///   of destinations and their updates are not evenly strided.
+    /// - The first call of a kept plan stores in the plan a sample of 2 KiB, from which schedules
+    ///   are chosen.
+    ///
+    /// A [`Stream`](Route::Stream) has no plan and no schedule, so its memory differs from the
+    /// returned number. A streamed gather needs no scratch memory. A streamed scatter whose workers
+    /// have private copies needs one copy of the output for each of these workers. Any other
+    /// streamed scatter needs one copy of the output, or no copy if it may write its output before
+    /// all indices are checked. It may do so if it copies no `data`, and either the output is new
+    /// memory or the rule for bounds is not [`Bounds::Error`](crate::Bounds::Error).
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }
@@ -252,7 +259,7 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
-    /// Writes the kind of the call, and its tuples.
+    /// Writes the first two lines: the kind of the call, and its number of tuples.
     fn write_call(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dtype, shape, tuples) = (self.dtype, &self.shape, self.tuples);
         if self.direction == Direction::Gather {

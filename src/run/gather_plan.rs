@@ -14,10 +14,10 @@ use crate::operand::{Elements, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexPlan};
 use crate::reduction::Reducing;
 
-/// Gather whose indices have been checked and numbered.
+/// Kept plan of a gather. Its indices have been checked and converted to destination numbers.
 ///
 /// [`Gather::plan`](crate::Gather::plan) makes a `GatherPlan`. A plan can run many times and from
-/// many threads, on any data of the planned layout, with any element type.
+/// many threads, on any data that has the plan's layout, with any element type.
 ///
 /// # Examples
 ///
@@ -38,12 +38,12 @@ pub struct GatherPlan {
 }
 
 impl GatherPlan {
-    /// Returns the shape of the data that the plan is for.
+    /// Returns the shape that the plan requires of the data.
     pub fn shape(&self) -> &[usize] {
         self.plan.shape()
     }
 
-    /// Returns the strides, in elements, of the data that the plan is for.
+    /// Returns the strides, in elements, that the plan requires of the data.
     pub fn strides(&self) -> &[isize] {
         self.plan.strides()
     }
@@ -53,13 +53,13 @@ impl GatherPlan {
         self.plan.updates_shape()
     }
 
-    /// Returns the number of tuples that [`Bounds::Skip`](crate::Bounds::Skip) skipped. The result
-    /// has zeros for these tuples.
+    /// Returns the number of skipped tuples ([`Bounds::Skip`](crate::Bounds::Skip)). The windows of
+    /// these tuples in the result are zeros.
     pub fn skipped(&self) -> usize {
         self.plan.skipped()
     }
 
-    /// Returns a call with this plan, on rayon by default.
+    /// Returns the builder of a call with this plan. By default, the call runs on rayon.
     #[inline]
     pub fn run(&self) -> GatherRun<'_> {
         GatherRun {
@@ -69,8 +69,9 @@ impl GatherPlan {
     }
 }
 
-/// A call with a [`GatherPlan`], made by [`GatherPlan::run`]. One method sets the execution options
-/// of the call. The other methods run the call, or report how it will run.
+/// Builder of a call with a [`GatherPlan`], made by [`GatherPlan::run`]. The method
+/// [`execution`](Self::execution) sets the execution options of the call. The other methods run the
+/// call, or report how it will run.
 ///
 /// # Examples
 ///
@@ -108,8 +109,8 @@ impl<'p> GatherRun<'p> {
     /// # Errors
     ///
     /// - [`ScatterError::PlanMismatch`] if the layout of `data` is not that of the plan.
-    /// - [`ScatterError::UnsupportedOption`] if tuples were skipped and elements are cloned.
-    ///   Cloned elements have no zero.
+    /// - [`ScatterError::UnsupportedOption`] if tuples were skipped and elements are cloned:
+    ///   cloned elements have no zero.
     /// - [`ScatterError::OutOfMemory`] if there is no memory for the result.
     pub fn allocate<V: Input>(&self, data: V) -> Result<V::Owned, ScatterError> {
         self.plan.plan.check_output(data.source().layout())?;
@@ -126,29 +127,31 @@ impl<'p> GatherRun<'p> {
     ///
     /// - [`ScatterError::OutputShape`] if the shape of `output` is not that of the result.
     /// - [`ScatterError::DTypeMismatch`] if `output` and `data` have different element types.
-    /// - [`ScatterError::ForeignBool`] if `data` is a view of booleans from bytes or raw parts, and
-    ///   `output` is memory of Rust's `bool`. Booleans from bytes may be any byte.
-    /// - [`ScatterError::InputOverlap`] or [`ScatterError::OverlapUndecided`] if `output` shares
-    ///   memory with `data`, or may share it.
+    /// - [`ScatterError::ForeignBool`] if `data` is a view of booleans that was made from bytes or
+    ///   raw parts, and `output` is memory of Rust's `bool`. A boolean in such a view may be any
+    ///   byte, not only 0 or 1.
+    /// - [`ScatterError::InputOverlap`] if `output` shares memory with `data`.
+    ///   [`ScatterError::OverlapUndecided`] if it may share memory.
     pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
         self.write(&data.source(), &output.target())
     }
 
     /// Reports how a call with a contiguous result will run, for people and for tests.
     ///
-    /// `allocates`: whether the result is new memory, like that of [`allocate`](Self::allocate).
-    /// The report assumes that no other call uses the pool while the call runs.
+    /// `allocates`: whether the result is new memory, as in [`allocate`](Self::allocate). The
+    /// report assumes that no other call uses the pool while the reported call runs.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::ShapeOverflow`] if memory cannot hold tensors of these elements, and
-    /// [`ScatterError::OutOfMemory`].
+    /// - [`ScatterError::ShapeOverflow`] if a tensor with elements of `dtype` is too large for
+    ///   memory.
+    /// - [`ScatterError::OutOfMemory`] if there is no memory for the report.
     pub fn explain(&self, dtype: DType, allocates: bool) -> Result<Explanation, ScatterError> {
         self.explanation(dtype, allocates, None)
     }
 
-    /// Reports how a call will run. `indices` has the form, the layout of the indices and the
-    /// options of a plan that serves one call alone. `indices` is `None` for a kept plan.
+    /// Reports how a call will run. For a plan that serves only one call, `indices` has the form,
+    /// the layout of the indices, and the options of the plan. For a kept plan, it is `None`.
     pub(crate) fn explanation(
         &self,
         dtype: DType,
@@ -171,7 +174,7 @@ impl<'p> GatherRun<'p> {
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
         let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
         Operands::lend_gather(&operation, output, data, None, |operands| {
-            // The result of a skipped tuple is zeros, and cloned elements have no zero.
+            // The window of a skipped tuple is filled with zeros, but cloned elements have no zero.
             if self.plan.skipped() > 0 && matches!(data.elements(), Elements::Cloned(_)) {
                 return Err(ScatterError::UnsupportedOption { option: "bounds" });
             }
@@ -185,8 +188,8 @@ mod tests {
     use crate::work::{self, Work};
     use crate::{CallingThread, Execution, Gather, Layout, Machine, TensorView, TensorViewMut};
 
-    /// Checks whether a call writes a result of one MiB by streaming stores, on a machine that
-    /// streams outputs of at least `stream_bytes`.
+    /// Checks whether a call writes a result of 1 MiB with streaming stores. The machine of the
+    /// call uses streaming stores for outputs of at least `stream_bytes` bytes.
     fn streams(stream_bytes: u64) -> bool {
         let machine = format!("stream_bytes = {stream_bytes}");
         let machine: Machine = machine.parse().expect("a machine");

@@ -1,8 +1,8 @@
 //! Gathers long lists of single elements into new memory without a plan. Each index is checked
 //! just before its element is read.
 //!
-//! The output may hold any values after an error, so that elements may be written before all
-//! indices are checked.
+//! New memory may hold any values after an error. The gather may therefore write elements before
+//! all indices are checked.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -16,21 +16,22 @@ use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Number of tuples per block on the fast path: the kernel checks the indices in memory and uses
-/// them directly as element numbers.
+/// Number of tuples per block on the fast path. There the kernel checks the indices in memory and
+/// uses them directly as element numbers.
 const FOLLOWED_TUPLES: usize = 2048;
 
-/// Number of tuples per block on the fallback: element numbers are computed before the kernel runs.
-/// The fallback runs for a block if an index of the block is negative or out of bounds, or if the
-/// kernel cannot read the indices in memory directly.
+/// Number of tuples per block on the fallback. There element numbers are computed before the kernel
+/// runs. A block of the fast path is gathered again by the fallback if one of its indices is
+/// negative or out of bounds. The fallback gathers all blocks if the indices in memory cannot be
+/// element numbers (more than one index per tuple, for example).
 const NUMBERED_TUPLES: usize = 512;
 
-/// Number of tuples from which on several workers gather. One worker gathers this number of tuples
-/// in about 100 microseconds. Waking a worker costs about 15 microseconds (estimated, not
+/// Minimum number of tuples for which several workers gather. One worker gathers this number of
+/// tuples in about 100 microseconds. Waking a worker costs about 15 microseconds (estimated, not
 /// measured).
 const WORKER_TUPLES: usize = 128 * 1024;
 
-/// A gather from contiguous data with a list of single elements.
+/// A gather of single elements from contiguous data, with a list of indices.
 pub(super) struct LongGather<'a> {
     buffers: Buffers,
     /// Bytes of an element.
@@ -38,14 +39,14 @@ pub(super) struct LongGather<'a> {
     flat: &'a Flat,
     tuples: Tuples<'a>,
     kernel: CheckedGather,
-    /// Whether data has at most the machine's `near_bytes`.
+    /// Whether the data has at most `near_bytes` bytes (a value of the machine).
     is_near: bool,
-    /// Instruction set of the functions that check indices.
+    /// Instruction set of the code that checks indices on the fallback.
     set: InstructionSet,
 }
 
 impl<'a> LongGather<'a> {
-    /// Returns the call, if there is a kernel for its elements.
+    /// Makes the gather of `call`. `None` if there is no kernel for the element type.
     pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
         let kernels = call.operands.operation.kernels;
         let bytes = call.flat.elements.saturating_mul(kernels.size) as u64;
@@ -60,7 +61,8 @@ impl<'a> LongGather<'a> {
         })
     }
 
-    /// Runs the call. If an index is out of bounds, other elements may have been written.
+    /// Runs the call. If an index is out of bounds, returns the error of the first such index. The
+    /// elements of other tuples may have been written then.
     ///
     /// # Safety
     ///
@@ -86,19 +88,22 @@ impl<'a> LongGather<'a> {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         })?;
-        // If a part has an invalid index, its worker reports only the first tuple of the part. A
-        // second gather from that tuple on returns the error of the first invalid index.
+        // If a part has an invalid index, its worker stores only the start of the part in
+        // `first_wrong`, which keeps the smallest start. A second gather from that start to the end
+        // of the list returns the error of the first invalid index. Without an error, the second
+        // gather has no tuples.
         // SAFETY: the caller guarantees that the output is contiguous and has one element for each
         // tuple. All workers have finished.
         unsafe { self.gather(first_wrong.into_inner()..count) }
     }
 
-    /// Gathers a range of tuples, up to the first block with an invalid index.
+    /// Gathers a range of tuples. Stops at the first block with an invalid index and returns the
+    /// error of this index.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`Self::run`] requires. Nothing else writes the elements of these
-    /// tuples.
+    /// The caller guarantees what [`Self::run`] requires. No other code writes the output's
+    /// elements of these tuples meanwhile.
     unsafe fn gather(&self, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
@@ -118,12 +123,12 @@ impl<'a> LongGather<'a> {
     }
 
     /// Gathers a block of tuples and uses the indices in memory directly as element numbers.
-    /// Returns whether every index of the block was a valid element number. A negative index is
-    /// never a valid element number, even if it counts from the end.
+    /// Returns whether every index of the block is an element number. A negative index is not an
+    /// element number, even if it counts from the end.
     ///
     /// # Safety
     ///
-    /// There are `count` elements at `output`, and nothing else writes them.
+    /// The memory at `output` has `count` elements, and no other code writes them meanwhile.
     #[inline]
     unsafe fn gather_stored(&self, output: *mut u8, first: usize, count: usize) -> bool {
         let Some((indices, bytes, below)) = self.tuples.unchecked(first) else {
@@ -137,14 +142,14 @@ impl<'a> LongGather<'a> {
             below,
             is_near: self.is_near,
         };
-        // SAFETY: a contiguous list has `count` indices at `indices`. The kernel reads only
-        // elements below `below`, the length of the only axis. The caller guarantees the elements
-        // of the output that are written.
+        // SAFETY: the list is contiguous and has `count` indices at `indices`. The kernel reads an
+        // element only if its number is less than `below`, the data's number of elements. The
+        // caller guarantees the elements of the output that are written.
         unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
-    /// Computes the element numbers of a block of tuples and gathers the elements. A separate
-    /// function, because the element numbers are stored on the stack.
+    /// Computes the element numbers of a block of tuples and gathers the elements. The function is
+    /// not inlined, because it stores the element numbers on the stack.
     ///
     /// # Safety
     ///
@@ -169,8 +174,9 @@ impl<'a> LongGather<'a> {
             }
             Block::Wide(numbers) => (self.kernel.u64, numbers.as_ptr().cast()),
         };
-        // SAFETY: `numbers` has `count` elements. The kernel reads only elements below the number
-        // of elements of data. The caller guarantees the elements of the output that are written.
+        // SAFETY: `numbers` has `count` entries. The kernel reads an element only if its number is
+        // below the data's number of elements. The caller guarantees the elements of the output
+        // that are written.
         let are_inside = unsafe { kernel(output, self.buffers.source, numbers, count, form) };
         debug_assert!(are_inside, "numbers of elements");
         Ok(())
@@ -191,8 +197,8 @@ mod tests {
         }
     }
 
-    /// Returns the inspections of indices in a gather of 600 elements, and in a sum of 600
-    /// elements. `is_new`: whether both write new memory.
+    /// Returns the recorded [`Work`] of two calls: a gather of 600 elements, and a scatter that
+    /// adds 600 elements. `is_new`: whether the outputs of both calls are marked as new memory.
     fn works(is_new: bool) -> [Vec<Work>; 2] {
         let (data, indices) = ([0.5_f64; 300], [7_i64; 600]);
         let (mut gathered, mut sums) = ([0.0; 600], data);

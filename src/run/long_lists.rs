@@ -1,12 +1,14 @@
 //! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
 //! index is checked just before its update is applied.
 //!
-//! One worker applies the list, or several workers do. Each of several workers has a private copy
-//! that is merged, or a range of the elements of one copy (`ranges`).
+//! One worker or several workers apply the list. If there are several workers, either each worker
+//! updates a private copy of the output, and the copies are merged, or all workers update the same
+//! memory, each in its own range of elements (`ranges`).
 //!
-//! The updates are applied to a copy of the output, so that an error leaves the output unchanged.
-//! No copy is needed if no index is an error, or if the output is new memory. The output then holds
-//! the data.
+//! Usually the updates are applied to a copy of the output, so that an error leaves the output
+//! unchanged. The updates are applied directly to the output if it already holds the data, and
+//! either it is new memory or indices out of bounds are skipped or clamped. Private copies may
+//! be used in both cases.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -29,33 +31,34 @@ use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::machine::Variants;
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples of a block that is checked and then applied.
+/// Number of tuples per block. All indices of a block are checked before its updates are applied.
 const CHECKED_TUPLES: usize = 512;
 
-/// Tuples of a block while indices are prefetched.
+/// Number of tuples per block while indices are prefetched.
 const FAR_CHECKED_TUPLES: usize = 256;
 
-/// Prefetch distance of indices, in tuples.
+/// Prefetch distance of indices, in tuples from the start of the block.
 const AHEAD: usize = 512;
 
-/// Distance in bytes up to which the first and the last element of a block are near. The block then
-/// counts as sorted, and no indices are prefetched during the next block. Prefetching made sorted
-/// lists slower.
+/// Maximum distance in bytes between the first and the last element of a block that counts as
+/// sorted. After such a block, no indices are prefetched during the next block, because prefetching
+/// made sorted lists slower.
 const NEAR_BYTES: u64 = 4096;
 
-/// Minimum number of tuples for which each of several workers updates a private copy of the output,
-/// if the reduction allows copies to be merged.
+/// Minimum number of tuples of a list for which workers update private copies of the output. The
+/// reduction must allow private copies to be merged.
 const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 
-/// Minimum number of tuples per element of a private copy. Each worker has a private copy of the
-/// output. Clearing and merging a private copy costs time for each of its elements.
+/// Minimum ratio of the tuples of a worker to the elements of its private copy. Clearing and
+/// merging a private copy costs time for each of its elements.
 const TUPLES_A_COPY: usize = 2;
 
-/// Minimum size of all private copies together, in bytes, for which all workers merge the copies.
-/// One worker merges smaller copies.
+/// Minimum size of all private copies together, in bytes, for which several workers merge the
+/// copies. One worker merges smaller copies. Also the minimum size of the single copy that several
+/// workers write to the output (`ranges`).
 const MERGED_BYTES: usize = 512 * 1024;
 
-/// A scatter into a contiguous output with a list of single elements.
+/// A scatter of single elements into a contiguous output, with a list of indices.
 pub(super) struct LongList<'a> {
     operation: &'a Operation,
     kernel: Elements,
@@ -64,20 +67,21 @@ pub(super) struct LongList<'a> {
     bytes: usize,
     buffers: Buffers,
     tuples: Tuples<'a>,
-    /// Whether all updates are one value.
+    /// Whether all updates are the same value in memory (stride 0).
     is_one_value: bool,
     /// Whether the output may be written before all indices are checked.
     is_disposable: bool,
-    /// Instruction set of the functions that check indices.
+    /// Instruction set of the code that checks indices.
     set: InstructionSet,
-    /// Whether indices are prefetched after a block whose elements are far apart.
+    /// Whether indices are prefetched during the block that follows a block of distant elements
+    /// (see [`NEAR_BYTES`]).
     prefetches: bool,
-    /// Variants of the machine.
+    /// Thresholds and switches of the machine.
     variants: Variants,
 }
 
 impl<'a> LongList<'a> {
-    /// Returns the call, if there is a kernel for its elements.
+    /// Makes the scatter of `call`. `None` if there is no kernel for the element type.
     pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
         let (operands, flat) = (call.operands, call.flat);
         let operation = operands.operation;
@@ -105,19 +109,19 @@ impl<'a> LongList<'a> {
     }
 
     /// Runs the call. Returns `false` if there was no memory for the copies of the output, or if
-    /// other code changed an invalid index during the call. Nothing is written then.
+    /// other code made an invalid index valid during the call. In both cases nothing is written.
     ///
     /// Checking indices is most of the cost of this call. The fastest method is to check a block
-    /// of indices just before its updates are applied.
+    /// of indices just before the updates of this block are applied.
     ///
     /// # Safety
     ///
     /// `flat` was made from the tensors of the buffers. These tensors are contiguous, except for
-    /// updates that are one value.
+    /// updates that are one value with stride 0.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
         let workers = call.workers();
-        // SAFETY: the caller guarantees what all functions require.
+        // SAFETY: the caller guarantees what the called functions require.
         unsafe {
             if let Some(copies) = self.private_copies(workers) {
                 return self.run_in_copies(copies, workers);
@@ -133,8 +137,9 @@ impl<'a> LongList<'a> {
         }
     }
 
-    /// Returns how the private copies of several workers are merged, and the number of private
-    /// copies. `None` if a single copy is as fast.
+    /// Returns the identity and merge kernels for private copies, and the number of private copies.
+    /// `None` if the reduction has no private copies, if the list has too few tuples, or if there
+    /// would be only one copy.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
@@ -143,8 +148,9 @@ impl<'a> LongList<'a> {
         (parts > 1).then_some((private, parts))
     }
 
-    /// Checks and applies the tuples in one copy. Writes the copy to the output if all indices are
-    /// valid. Returns `false` if there is no memory for the copy.
+    /// Checks the tuples and applies them to one copy of the output, on the calling thread. Writes
+    /// the copy to the output if all indices are valid. Returns `false` if there is no memory for
+    /// the copy.
     ///
     /// # Safety
     ///
@@ -158,7 +164,7 @@ impl<'a> LongList<'a> {
         let output: *mut u8 = self.buffers.output.cast();
         let copy: *mut u8 = memory.as_mut_ptr().cast();
         let source = self.buffers.data.unwrap_or(output);
-        // SAFETY: the source tensor and the copy both have `bytes` bytes.
+        // SAFETY: `source` (the data or the output) and the copy both have `bytes` bytes.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
         // SAFETY: the caller guarantees the updates. The copy has the elements of the output.
         let result = unsafe { self.apply_to(copy, 0..self.flat.tuples) };
@@ -170,9 +176,10 @@ impl<'a> LongList<'a> {
         result.map(|()| true)
     }
 
-    /// Checks and applies the tuples on several workers. Each worker has consecutive tuples and a
-    /// copy that begins with the neutral value of the reduction. If all indices are valid, the
-    /// copies are merged with the output, in order.
+    /// Checks and applies the tuples on several workers. Each worker applies consecutive tuples to
+    /// its private copy. At first, every element of a private copy is the identity of the
+    /// reduction. If all indices are valid, the copies are merged into the output, in the order of
+    /// their tuples.
     ///
     /// # Safety
     ///
@@ -192,8 +199,8 @@ impl<'a> LongList<'a> {
         let done = copies.fill(workers, &|index, copy| {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
-            // SAFETY: `copy` has all elements, and only this task uses it. The caller guarantees
-            // the updates.
+            // SAFETY: `copy` has all elements of the output, and only this task uses `copy`. The
+            // caller guarantees the updates.
             let applied = unsafe { self.apply_to(copy, tuples) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
@@ -202,8 +209,8 @@ impl<'a> LongList<'a> {
         let first_wrong = first_wrong.into_inner();
         let result = done.and_then(|()| self.check_from(first_wrong));
         if result.is_ok() && first_wrong != usize::MAX {
-            // Other code has changed the invalid index meanwhile. Nothing is written yet, and
-            // another route checks all indices again.
+            // A worker found an invalid index, but other code has made it valid meanwhile. The
+            // output is not written yet, and another route checks all indices again.
             copies.put_back();
             return Ok(false);
         }
@@ -213,8 +220,8 @@ impl<'a> LongList<'a> {
                 _ => 1,
             };
             workers.run(tasks, &|index| {
-                // SAFETY: each copy has `count` elements, like the output, and tasks have
-                // different ranges of them. The caller guarantees the output and the data.
+                // SAFETY: each copy has `count` elements, like the output. Tasks have disjoint
+                // ranges of these elements. The caller guarantees the output and the data.
                 unsafe { self.merge(&copies, part(count, tasks, index)) };
             })
         });
@@ -222,34 +229,38 @@ impl<'a> LongList<'a> {
         result.map(|()| true)
     }
 
-    /// Returns the error of the first invalid tuple from `first` on. If a part has an invalid
-    /// index, its worker reports only the first tuple of the part.
+    /// Returns the error of the first invalid index in the tuples from `first` to the end of the
+    /// list. `first` is the start of the first part in which a worker found an invalid index.
     fn check_from(&self, first: usize) -> Result<(), ScatterError> {
         self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }
 
-    /// Merges a range of elements of all copies with the output.
+    /// Merges a range of elements of all private copies into the output. Before that, copies this
+    /// range of the data to the output, if the output does not hold the data.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]. Nothing else uses these elements of the output meanwhile.
+    /// As for [`Self::run`]. No other code uses these elements of the output meanwhile.
     unsafe fn merge(&self, copies: &Copies<'_>, range: Range<usize>) {
         let output: *mut u8 = self.buffers.output.cast();
         let size = self.operation.kernels.size;
         if let Some(data) = self.buffers.data {
             let (first, bytes) = (range.start * size, range.len() * size);
-            // SAFETY: data and the output have these elements and share no byte, by the caller.
+            // SAFETY: the caller guarantees that data and the output have these elements and share
+            // no byte.
             unsafe {
                 let data = data.add(first);
                 data.copy_to_nonoverlapping(output.add(first), bytes);
             }
         }
         let into = Merged { output, unit: 1 };
-        // SAFETY: these elements are initialised now, and only the caller uses them.
+        // SAFETY: these elements of the output are initialised now. The caller guarantees that no
+        // other code uses them.
         unsafe { copies.merge(into, range.start as u64..range.end as u64) };
     }
 
-    /// Applies a range of tuples to `copy`, up to the first invalid index.
+    /// Applies a range of tuples to `copy`. Stops at the first block with an invalid index and
+    /// returns its error.
     ///
     /// # Safety
     ///
@@ -263,8 +274,8 @@ impl<'a> LongList<'a> {
         self.each_block(range, |first, block| {
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
-            // SAFETY: `resolve_block` returns numbers of elements of the copy. There is one update
-            // for each tuple. The caller guarantees the rest.
+            // SAFETY: `resolve_block` returns only element numbers of the copy, or a mark of a
+            // skipped tuple. There is one update for each tuple. The caller guarantees the rest.
             unsafe {
                 match block {
                     Block::Narrow(numbers) => (self.kernel.u32)(copy, next, numbers, spread),
@@ -275,8 +286,8 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Applies a range of tuples whose updates are one value. A separate function, because copies
-    /// of the value are stored on the stack.
+    /// Applies a range of tuples whose updates are all one value. The function is not inlined,
+    /// because it stores copies of the value on the stack.
     ///
     /// # Safety
     ///
@@ -288,13 +299,13 @@ impl<'a> LongList<'a> {
         range: Range<usize>,
     ) -> Result<(), ScatterError> {
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
-        // SAFETY: the range is not empty, so there is an update. Elements with a kernel for single
-        // elements are plain bytes.
+        // SAFETY: the range is not empty, so there is an update. Element types that have a kernel
+        // for single elements are plain bytes.
         let one = unsafe { OneValue::new(updates, size, range.len().min(CHECKED_TUPLES)) };
         self.each_block(range, |_, block| {
             let spread = Spread::NEIGHBOURS;
-            // SAFETY: `resolve_block` returns numbers of elements of the copy. The caller
-            // guarantees the rest.
+            // SAFETY: `resolve_block` returns only element numbers of the copy, or a mark of a
+            // skipped tuple. The caller guarantees the rest.
             unsafe {
                 match block {
                     Block::Narrow(numbers) => one.apply(self.kernel.u32, copy, numbers, spread),
@@ -307,8 +318,9 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Computes the element numbers of a range of tuples in blocks, up to the first invalid index.
-    /// Calls `apply` with the first tuple and the element numbers of each block.
+    /// Computes the element numbers of a range of tuples, block by block. For each block, calls
+    /// `apply` with the block's first tuple and element numbers. Stops before the first block with
+    /// an invalid index and returns its error.
     #[inline(always)]
     fn each_block(
         &self,

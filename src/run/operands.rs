@@ -1,7 +1,8 @@
 //! Checks the tensors of a call against one another.
 //!
-//! Code that has an [`Operands`] may run the call. This module knows element types, the contents
-//! and the memory of tensors, and the shapes of a plan. It does not know the values of indices.
+//! Code that has an [`Operands`] relies on the guarantees of this type. This module uses the
+//! element types, contents and memory of tensors, and the shapes of a plan. It does not use the
+//! values of indices.
 
 use super::route::{Facts, Numbers};
 use crate::element::DType;
@@ -17,38 +18,41 @@ use crate::reduction::{Reducing, Reduction};
 
 /// Checked tensors of one scatter or gather, and the operation on their elements.
 ///
-/// - All tensors have elements of the type that the operation is for.
-/// - The output shares no byte with another tensor.
-/// - The elements of the output are initialised if the call reads them. A call in place reads
-///   them. A call that clones elements drops the previous values, unless the output is
-///   uninitialised memory.
-/// - Every value that the call writes is valid in the output.
-/// - `copied` has the shape of the output.
+/// - All tensors have the element type that `operation` is for.
+/// - The output shares no byte with another tensor of the call.
+/// - The elements of the output are initialised if the call reads or drops them. A call in place
+///   reads them. A call with cloned elements drops the previous elements of the output, unless the
+///   output is uninitialised memory.
+/// - Every value that the call writes is valid for the elements of the output.
+/// - The data in `copied`, if there is any, has the shape of the output.
 ///
-/// In a scatter, destination numbers address the windows of the output, and the updates list one
+/// In a scatter, destination numbers address the windows of the output, and the updates have one
 /// window for each tuple. In a gather, destination numbers address the windows of the data, and the
-/// output lists one window for each tuple.
+/// output has one window for each tuple.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands<'a> {
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    // The fields are references, because moving the descriptions of four tensors between functions
-    // costs more than the smallest calls.
+    // These fields are references, because moving the descriptions of the tensors between functions
+    // would cost more than the rest of a smallest call.
     pub(crate) output: &'a Target<'a>,
     /// The updates of a scatter, or the data of a gather.
     pub(crate) source: &'a Source<'a>,
-    /// Data that a scatter copies to its output first. `None` for a call in place.
+    /// Data that a scatter copies to its output before it applies the updates. `None` for a scatter
+    /// in place and for a gather.
     pub(crate) copied: Option<&'a Source<'a>>,
 }
 
 impl<'a> Operands<'a> {
-    /// Checks the tensors of a scatter against one another and passes them to `call`.
+    /// Checks the tensors of a scatter against one another, then calls `call` with the checked
+    /// operands.
     ///
-    /// `operation` is for the elements of `data`, or for those of `output` if there is no data.
-    /// If `data` is the memory of `output`, the call is in place.
+    /// `operation` is for the element type of `data`, or of `output` if there is no data. If `data`
+    /// is the memory of `output`, the call is in place.
     ///
     /// The function does not return the operands. The compiler would copy returned operands out of
-    /// a `Result` in pieces, and the smallest calls would wait for loads that span these pieces.
+    /// a `Result` in pieces. In the smallest calls, loads that span several pieces would wait for
+    /// the stores of these pieces.
     #[inline]
     pub(crate) fn lend<T>(
         operation: &'a Operation,
@@ -66,7 +70,8 @@ impl<'a> Operands<'a> {
             && is_rust(updates.contents())
             && data.is_none_or(|data| is_rust(data.contents()))
             && indices.is_none_or(|indices| is_rust(indices.contents()));
-        // Rust borrows do not overlap, and their elements are valid values.
+        // If all contents are `Contents::Rust`, no check of the memory is needed: the borrows do
+        // not overlap, and their elements are valid values.
         let copied = if all_rust {
             data
         } else {
@@ -84,9 +89,10 @@ impl<'a> Operands<'a> {
         call(&operands)
     }
 
-    /// Checks the tensors of a gather against one another and passes them to `call`.
+    /// Checks the tensors of a gather against one another, then calls `call` with the checked
+    /// operands.
     ///
-    /// `operation` is for the elements of the output, and only moves elements.
+    /// `operation` is for the element type of the output, and moves elements without a reduction.
     #[inline]
     pub(crate) fn lend_gather(
         operation: &'a Operation,
@@ -121,7 +127,8 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Returns the layout of the tensor that lists one window for each tuple.
+    /// Returns the layout of the tensor that has one window for each tuple (the updates of a
+    /// scatter, the output of a gather).
     #[inline(always)]
     pub(super) fn listed(&self) -> &'a Layout<'a> {
         match self.direction {
@@ -136,12 +143,13 @@ impl<'a> Operands<'a> {
         self.numbered().shape()
     }
 
-    /// Returns the shape of the tensor that lists one window for each tuple.
+    /// Returns the shape of the tensor that has one window for each tuple (the updates of a
+    /// scatter, the output of a gather).
     pub(crate) fn listed_shape(&self) -> &'a [usize] {
         self.listed().shape()
     }
 
-    /// Collects the facts that the route of the call depends on.
+    /// Returns the facts about the call from which its route is chosen.
     #[inline(always)]
     pub(super) fn facts<'f>(
         &'f self,
@@ -162,7 +170,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Returns the addresses of the tensors.
+    /// Returns the addresses of the output, of the source and of the data to copy.
     pub(super) fn buffers(&self) -> Buffers {
         Buffers {
             output: self.output.as_mut_ptr(),
@@ -171,7 +179,8 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Refuses updates or an output whose shape is not the shape that `form` requires.
+    /// Returns an error if the updates of a scatter, or the output of a gather, do not have the
+    /// shape that `form` requires for indices of the shape `indices`.
     #[inline]
     pub(super) fn check_form(&self, form: &Form, indices: &[usize]) -> Result<(), ScatterError> {
         let (shape, listed) = (self.shape(), self.listed_shape());
@@ -182,8 +191,9 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Refuses tensors whose shapes are not the shapes of a plan. Refuses an output of a scatter,
-    /// or data of a gather, whose layout is not the layout of the plan.
+    /// Returns an error if the tensors do not fit the plan. The updates of a scatter, or the output
+    /// of a gather, need the shape that the plan requires for them. The output of a scatter, or the
+    /// data of a gather, needs the shape and the layout that the plan was made for.
     #[inline(always)] // On the path of the smallest calls.
     pub(super) fn check_plan(&self, plan: &IndexPlan) -> Result<(), ScatterError> {
         match self.direction {
@@ -198,7 +208,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Refuses an output whose shape is not `expected`.
+    /// Returns an error if the shape of the output is not `expected`.
     fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
         let actual = self.output.shape();
         if actual == expected {
@@ -210,7 +220,7 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Refuses data whose shape is not that of the output.
+    /// Returns an error if the data to copy does not have the shape of the output.
     #[inline]
     fn check_data(&self) -> Result<(), ScatterError> {
         match self.copied {
@@ -230,7 +240,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Returns the operation that applies `reducing` to elements of this type.
+/// Returns the operation that applies `reducing` to elements of the type `elements`.
 #[inline]
 pub(crate) fn operation(
     elements: Elements,
@@ -249,8 +259,8 @@ pub(crate) fn operation(
 
 #[inline]
 fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operation, ScatterError> {
-    // A separate path for calls without a reduction: with the lookup in `Operation::plain`, a
-    // call of one row cost 10 ns more.
+    // Calls without a reduction have a separate path. With the general lookup in
+    // `Operation::plain`, a call that moves one row cost 10 ns more.
     if reducing.reduction == Reduction::None
         && let Some(kernels) = Kernels::plain(dtype, Reduction::None, set)
     {
@@ -261,7 +271,8 @@ fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operat
     Operation::plain(dtype, reducing, set).ok_or_else(unsupported)
 }
 
-/// Refuses a tensor whose element type is not the expected one.
+/// Returns an error if `actual` is not the element type `expected`. `tensor` is the name of the
+/// tensor in the error.
 #[inline]
 pub(crate) fn check_dtype(
     tensor: &'static str,
@@ -276,13 +287,17 @@ pub(crate) fn check_dtype(
                 actual,
             })
         }
-        // All views of cloned elements in a call have the same Rust type by their signature.
+        // Cloned elements need no check: the signature of a call gives one Rust type to all its
+        // views of cloned elements.
         _ => Ok(()),
     }
 }
 
-/// Refuses shared memory, and contents that the output must not hold. Returns the data, or `None`
-/// if the data is the memory of the output.
+/// Checks the memory of a scatter whose contents are not all `Contents::Rust`. Returns the data to
+/// copy, or `None` if the call is in place. `moves`: whether updates replace the existing values.
+///
+/// Returns an error if the output shares memory with an input, if the call would move booleans that
+/// may be any byte into Rust booleans, or if there is no data and the output may be uninitialised.
 #[inline(never)]
 fn check_memory<'a>(
     moves: bool,
@@ -310,7 +325,8 @@ fn check_memory<'a>(
     Ok(distinct)
 }
 
-/// Checks whether an input is the memory of the output, with the same layout.
+/// Checks whether `data` is the memory of the output: both have the same address, and every element
+/// has the same offset in both. The result is `false` if both are Rust borrows.
 #[inline]
 pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
     data.as_ptr().addr() == output.as_mut_ptr().addr()
@@ -318,7 +334,8 @@ pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
         && data.layout().places_like(output.layout())
 }
 
-/// Refuses to move bytes of foreign booleans into Rust booleans.
+/// Returns an error if the call would move booleans that may be any byte into Rust booleans.
+/// `moved`: the inputs whose elements the call moves.
 #[inline]
 fn check_bools<const N: usize>(
     output: &Target<'_>,
@@ -336,7 +353,7 @@ fn check_bools<const N: usize>(
     Ok(())
 }
 
-/// Refuses an output that shares a byte with an input.
+/// Returns an error if the output shares a byte with an input, or if this cannot be decided.
 #[inline]
 pub(crate) fn refuse_overlap<const N: usize>(
     output: &Target<'_>,

@@ -1,7 +1,8 @@
 //! Runs a call, scatter or gather, with indices or with a kept plan.
 //!
-//! The steps are: check the shapes, choose the route (the code path of the call), run the call on
-//! this route. This module knows which module runs each route. It does not know operators.
+//! The steps of a call are: check the shapes, choose the route (the code path of the call), and run
+//! the call on this route. This module knows which module runs each route. It does not know which
+//! operator made the call.
 
 #![expect(unsafe_code, reason = "passes the memory of checked views to a call")]
 
@@ -19,8 +20,8 @@ use crate::operand::Elements;
 use crate::operand::indices::Integers;
 use crate::plan::{Binding, Extents, Flat, Form, Geometry, IndexPlan};
 
-/// Refuses a reduction if the plan was made for an operator that only moves elements. `reduces`:
-/// whether the call has a reduction.
+/// Returns an error if the call has a reduction, and the plan is of an operator that only moves
+/// elements. `reduces`: whether the call has a reduction.
 #[inline]
 pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), ScatterError> {
     if plan.only_moves() && reduces {
@@ -31,7 +32,7 @@ pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), Sca
     Ok(())
 }
 
-/// Runs a call with a plan that the caller keeps.
+/// Runs a call with a kept plan.
 #[inline(always)] // On the path of the smallest calls.
 pub(crate) fn execute(
     plan: &IndexPlan,
@@ -51,9 +52,11 @@ pub(crate) fn execute(
 }
 
 /// Returns the strides of the numbered tensor (the output of a scatter, the data of a gather) and
-/// of the listed tensor (the updates of a scatter, the output of a gather). `None` if windows are
-/// not rows at a constant stride. The plan has already computed the strides for a contiguous listed
-/// tensor. For other listed tensors, this function computes the strides into `computed`.
+/// of the listed tensor (the updates of a scatter, the output of a gather). Returns `None` if the
+/// windows are not rows at a constant stride.
+///
+/// If the listed tensor is contiguous, the plan already has the strides. Otherwise this function
+/// computes them and stores them in `computed`.
 #[inline(always)]
 fn flat_of<'f>(
     plan: &'f IndexPlan,
@@ -67,7 +70,7 @@ fn flat_of<'f>(
     computed.as_ref()
 }
 
-/// Runs a plan on the chosen route. The operands have the layout and the shapes of the plan.
+/// Runs a plan on the chosen route. The operands must have the layout and the shapes of the plan.
 #[inline(always)]
 fn run_plan(
     plan: &IndexPlan,
@@ -83,9 +86,9 @@ fn run_plan(
     }
     if choice.route == Route::Small
         && let Some(flat) = flat
-        // SAFETY: the callers have checked the layout and the shapes. `flat_of` made `flat` from
-        // them. `Facts::is_small` checked that copied data and the output are contiguous, and that
-        // `can_run` allows the transfer.
+        // SAFETY: the callers have checked the layout and the shapes. `flat_of` made `flat` for
+        // this plan and these operands. `Facts::is_small` has checked `can_run`. If data is copied,
+        // `Facts::is_small` has also checked that the data and the output are contiguous.
         && unsafe { small_call::run_planned(plan, flat, operands) }
     {
         route::note(Route::Small);
@@ -94,9 +97,9 @@ fn run_plan(
     run_by_schedule(plan, is_kept, operands, choice.selection, execution)
 }
 
-/// Runs a plan by a schedule. The operands have the layout and the shapes of the plan.
+/// Runs a plan by a schedule. The operands must have the layout and the shapes of the plan.
 ///
-/// A separate function, so that small calls do not reserve the stack frame of this function.
+/// The function is not inlined, so that small calls do not reserve its stack frame.
 #[inline(never)]
 fn run_by_schedule(
     plan: &IndexPlan,
@@ -115,16 +118,17 @@ fn run_by_schedule(
     })
 }
 
-/// A transfer that is ready to run. If all updates of a scatter are one value, `one_run` is scratch
-/// memory with several contiguous copies of this value, and the transfer reads these copies.
+/// A transfer that is ready to run. If all updates of a scatter are one value, `one_run` may be
+/// scratch memory with contiguous copies of this value. The transfer then reads its updates from
+/// these copies.
 pub(crate) struct Prepared<'a> {
     pub(crate) transfer: Transfer<'a>,
     pub(crate) one_run: Option<OneRun>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Calls `run` with the transfer. Then returns the memory of `one_run` to the cache of scratch
-    /// buffers.
+    /// Calls `run` with the transfer, and then returns the memory of `one_run` to the cache of
+    /// scratch buffers.
     pub(crate) fn run_by(
         self,
         run: impl FnOnce(Transfer<'a>) -> Result<(), ScatterError>,
@@ -135,7 +139,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Makes the transfer of a plan, and allocates all memory that describes the transfer. `numbered`
+/// Makes the transfer of a plan, and allocates the memory that describes the transfer. `numbered`
 /// converts destination numbers to offsets in the numbered tensor.
 ///
 /// # Safety
@@ -143,7 +147,7 @@ impl<'a> Prepared<'a> {
 /// - The numbered tensor (the output of a scatter, the data of a gather) has the shape that the
 ///   plan was made for, and the strides in `numbered`.
 /// - The listed tensor (the updates of a scatter, the output of a gather) has the shape that the
-///   plan states for updates.
+///   plan requires for updates.
 #[inline(always)]
 pub(crate) unsafe fn prepare<'a>(
     plan: &'a IndexPlan,
@@ -174,8 +178,9 @@ pub(crate) unsafe fn prepare<'a>(
     Ok(Prepared { transfer, one_run })
 }
 
-/// Returns as many contiguous copies of the update as a run has elements, if all updates are one
-/// value. Without these copies, the kernel would read each run one element at a time.
+/// Returns contiguous copies of the update, one for each element of a run, if all updates of a
+/// scatter are one value and a run has several elements. Without these copies, the kernel would
+/// read the updates of each run one element at a time. Returns `None` if the copies cannot be made.
 fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     let run = geometry.window.run().size;
     let is_wanted = operands.direction == Direction::Scatter
@@ -184,7 +189,7 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
         && !operands.listed_shape().contains(&0);
     let source = operands.source;
     match source.elements() {
-        // SAFETY: the updates have an element, and an `Operands` may be read.
+        // SAFETY: the updates have an element, and `Operands` guarantees that tensors may be read.
         Elements::Plain(dtype) if is_wanted => unsafe {
             OneRun::new(source.as_ptr(), dtype.size(), run)
         },
@@ -192,7 +197,7 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     }
 }
 
-/// Runs a call with indices.
+/// Runs a call with indices, without a kept plan.
 #[inline(always)] // On the path of the smallest calls.
 pub(crate) fn once(
     form: &Form,
@@ -222,12 +227,12 @@ pub(crate) fn once(
         };
         let is_run = match choice.route {
             // SAFETY: `check_form` has checked the shapes, and `flat` was made from them.
-            // `Facts::is_small` checked that copied data and the output are contiguous, and that
-            // `can_run` allows the transfer.
+            // `Facts::is_small` has checked `can_run`. If data is copied, `Facts::is_small` has
+            // also checked that the data and the output are contiguous.
             Route::Small => unsafe { call.run(execution) }?,
-            // SAFETY: `check_form` has checked the shapes. `Facts::can_stream` checked that
-            // windows are single elements and that the tensors are contiguous, except for updates
-            // that are one value.
+            // SAFETY: `check_form` has checked the shapes. `Facts::can_stream` has checked that
+            // windows are single elements and that all tensors are contiguous. Only the updates may
+            // instead be one value (a stride of 0).
             Route::Stream => unsafe { stream(&call, execution) }?,
             Route::Nothing | Route::Planned => false,
         };
@@ -243,11 +248,11 @@ pub(crate) fn once(
 ///
 /// # Safety
 ///
-/// The windows of the call are single elements. The tensors of the call are contiguous, except for
-/// updates that are one value.
+/// The windows of the call are single elements. All tensors of the call are contiguous. Only the
+/// updates may instead be one value (a stride of 0).
 #[inline(never)]
 unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-    // SAFETY: the caller guarantees what `run` requires.
+    // SAFETY: the caller guarantees what `LongList::run` and `LongGather::run` require.
     unsafe {
         match call.operands.direction {
             Direction::Scatter => {
@@ -259,9 +264,9 @@ unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool,
     }
 }
 
-/// Makes a plan from the indices and runs the call with this plan.
+/// Makes a plan from the indices, and runs the call with this plan.
 ///
-/// A separate function, so that small calls do not reserve the stack frame of this function.
+/// The function is not inlined, so that small calls do not reserve its stack frame.
 #[inline(never)]
 fn once_planned(
     form: &Form,

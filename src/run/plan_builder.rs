@@ -1,8 +1,8 @@
 //! Makes plans from indices: checks every index and computes every destination number.
 //!
-//! The destination numbers of long lists are computed in pieces on the pool, and those of short
-//! lists on the calling thread. This module knows index types and shapes. It does not know element
-//! types or reductions.
+//! The workers of the pool compute the destination numbers of long lists, in pieces. The calling
+//! thread computes the numbers of short lists, and of all sequences of a cache. This module knows
+//! index types and shapes. It does not know element types or reductions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,12 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Minimum number of indices for which all workers compare the indices with their neighbours. The
-/// calling thread alone compares fewer indices.
+/// Minimum number of indices for which all workers check whether the indices are equal along rows.
+/// The calling thread alone checks a smaller number of indices.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
-/// Rows that a worker compares before it checks whether another worker found a difference.
+/// Number of rows that a worker checks before it reads whether another worker has found unequal
+/// indices in a row.
 const ROWS_PER_CHECK: usize = 1024;
 
 /// Options of a plan.
@@ -33,13 +34,14 @@ const ROWS_PER_CHECK: usize = 1024;
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
     pub(crate) rules: IndexRules,
-    /// Whether the plan is for a gather. A gather only reads its destinations, so two tuples with
-    /// equal destinations are no duplicates.
+    /// Whether the plan is for a gather. A gather only reads its destinations, so tuples with equal
+    /// destinations do not count as duplicates.
     pub(crate) gathers: bool,
 }
 
-/// Makes a plan: checks every index and computes every destination number. `output`: layout of the
-/// tensor whose windows are addressed by destination numbers. This tensor is the output of a
+/// Makes a plan: checks every index and computes the destination numbers.
+///
+/// `output` is the layout of the tensor whose windows destination numbers address: the output of a
 /// scatter, or the data of a gather.
 pub(crate) fn make_plan(
     output: &Layout<'_>,
@@ -55,8 +57,8 @@ pub(crate) fn make_plan(
         .tuple_shape(output.shape(), layout.shape())?
         .iter()
         .product();
-    // If the tuples move no element, `check_empty_tuples` checks all tuples, and the plan has
-    // destination numbers for only a part of the tuples.
+    // If the tuples move no element, `check_empty_tuples` checks all tuples. The plan then has
+    // destination numbers only for the tuples among which a duplicate is searched.
     let is_empty = !planning.gathers && output.shape().contains(&0);
     let empty = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
         .then(|| check_empty_tuples(output, &form, indices, planning, execution))
@@ -88,9 +90,9 @@ pub(crate) fn make_plan(
     Ok(plan)
 }
 
-/// Checks the indices of tuples that move no element: windows are empty, there are no repetitions,
-/// or the output of a scatter has a size of 0. If an index in memory stands for several tuples, the
-/// function checks this index once.
+/// Checks the indices of a call whose tuples move no element. In such a call windows are empty, the
+/// number of repetitions is 0, or a size of a scatter's output is 0. An index in memory that stands
+/// for several tuples is checked once.
 fn check_empty_tuples(
     output: &Layout<'_>,
     form: &Form,
@@ -102,7 +104,8 @@ fn check_empty_tuples(
     if let Coordinates::Sequences { len, .. } = form.coordinates {
         let skipped = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
         let listed = output.shape()[0] * len;
-        // Sequences have no duplicates, so no tuple needs a number.
+        // The rows of sequences are never duplicates, so no destination numbers are needed to
+        // search for duplicates.
         return Ok(EmptyCheck {
             listed,
             applied: listed - skipped,
@@ -116,8 +119,8 @@ fn check_empty_tuples(
     Ok(checked)
 }
 
-/// Returns `form` with the trailing dims of the list moved into its window, if the values of the
-/// indices do not depend on these dims. Otherwise returns `form` unchanged.
+/// Returns `form` with the trailing dims of the list moved into its window, if the indices have
+/// equal values along these dims. Otherwise returns `form` unchanged.
 fn in_rows(
     form: Form,
     indices: Integers<'_>,
@@ -141,13 +144,14 @@ fn in_rows(
     } else {
         workers.parts()
     };
-    // Each worker compares a few rows at a time, so that one difference soon stops all workers.
+    // Each worker reads `differs` before each block of rows, so that all workers stop soon after
+    // one worker has found a difference.
     workers.run(parts, &|index| {
         let part = part(count, parts, index);
         for first in part.clone().step_by(ROWS_PER_CHECK) {
             let compared = first..part.end.min(first + ROWS_PER_CHECK);
-            // If the comparison fails for lack of memory, the rows count as different. The plan
-            // is then larger, but correct.
+            // If the check of a block fails for lack of memory, the indices count as different. The
+            // plan then has more destination numbers than necessary, but it is correct.
             let are_same = || is_expanded_along(indices, rows.list.1, compared) == Ok(true);
             if differs.load(Ordering::Relaxed) || !are_same() {
                 differs.store(true, Ordering::Relaxed);
@@ -169,11 +173,12 @@ struct Numbering<'a> {
 }
 
 impl Numbering<'_> {
-    /// Computes the destination numbers of the tuples from `first` on, on the calling thread or in
-    /// pieces on the pool.
+    /// Computes one destination number for each element of `numbers`, from the tuple `first` on.
+    /// The calling thread computes the numbers of short lists and of sequences. The pool computes
+    /// other lists in pieces.
     ///
-    /// The first piece with an error decides which error is returned. The error therefore does
-    /// not depend on the number of pieces.
+    /// If several pieces have an error, the function returns the error of the piece that is first
+    /// in the list. The error therefore does not depend on the number of pieces.
     fn resolve<N: Number>(&self, first: usize, numbers: &mut [N]) -> Result<Piece, ScatterError> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
@@ -181,8 +186,8 @@ impl Numbering<'_> {
             let skipped = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
             let mut piece = Piece::EMPTY;
             piece.extend(numbers);
-            // If the tuples move no element, `check_empty_tuples` has already counted the skipped
-            // tuples.
+            // If the tuples move no element, `numbers` is empty, and `check_empty_tuples` has
+            // already counted the skipped tuples.
             piece.skipped = skipped.min(numbers.len());
             return Ok(piece);
         }
@@ -201,8 +206,9 @@ impl Numbering<'_> {
         })?;
         let mut whole = Piece::EMPTY;
         for piece in pieces {
-            // A chunk without a result has unchecked indices. `run_chunks` returns an error if the
-            // pool does not run every chunk, so this error is only a safeguard.
+            // A piece without a result would have unchecked indices. `run_chunks` has already
+            // returned an error if the pool did not run every piece, so this error is only a
+            // safeguard.
             let piece = piece.into_inner().ok_or(ScatterError::PoolFailed {
                 tasks: 1,
                 completed: 0,

@@ -1,28 +1,31 @@
 //! Chooses the route of a call: small, stream, planned, or nothing to write.
 //!
-//! The choice depends on shapes, layouts and sizes, and for long lists on the cache sizes of the
-//! machine. It does not depend on the values of indices, with one exception: whether the tuples of
-//! a kept plan have few destinations. The choice is made once, and the code that runs a call only
-//! reads this choice.
+//! The choice depends on the options of the call, on shapes, layouts and sizes, and for long lists
+//! on the cache sizes of the machine. The values of indices affect the choice only in two cases:
+//! the tuples of a kept plan have few destinations, or the indices of an element scatter or gather
+//! are equal along rows. The code that runs a call only reads the choice.
 //!
-//! The first row that applies is the route of a call.
+//! The table is read from the top. The first row whose conditions hold gives the route of the call.
 //!
 //! | route | when | why |
 //! |---|---|---|
-//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, and the call touches less than 512 KiB. If data is copied first, both the data and the output are contiguous. If the operation needs groups, there are at most 64 tuples. A kept plan does not overwrite most of the windows that it moves. | Setting up loops and choosing a schedule would cost more than the call. |
+//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, destination numbers fit in 32 bits, and the call touches less than 512 KiB (estimated). If data is copied first, the data and the output are contiguous. If the operation needs groups, there are at most 64 tuples. If the plan is kept, later updates of the call do not overwrite most of the windows (estimated). | Setting up loops and choosing a schedule would cost more than the call. |
 //! | [`Nothing`](Route::Nothing) | The tensor that is written has no element. | Indices are still checked. |
 //! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
-//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors. The output fits a cache. This is the second-level cache if there are at least four tuples for each element. It is a quarter of the last-level cache if the output holds the data, and is new memory or no index is an error. If tuples may be skipped, elements have at most 8 bytes. | Each index is checked just before its update is applied. A plan would write and read a number for each index, which costs more than the updates. |
+//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors. Duplicates are allowed, and the operation needs no groups. No copy of the output is needed if the output already holds the data, and the output is new memory or an index out of bounds is no error. Without a copy, the output has at most a quarter of the bytes of the last-level cache. With a copy, the output has at most the bytes of the second-level cache, and there are at least four tuples for each element. If tuples may be skipped, elements have at most 8 bytes. | Each index is checked just before its update is applied. A plan would write and read a destination number for each index, which costs more than the updates. |
 //! | [`Stream`](Route::Stream), gathers | Indices list single elements of contiguous tensors, and an index out of bounds is an error. The output is new memory, which may hold any values after an error. | As for scatters. |
-//! | [`Small`](Route::Small) | The conditions of the first row, with more than 512 tuples. | A plan numbers the tuples. Otherwise as in the first row. |
-//! | [`Planned`](Route::Planned) | All other calls. | A plan checks all indices before the first write, and its numbers can be divided among workers. |
+//! | [`Small`](Route::Small) | The conditions of the first row, with more than 512 tuples. | A plan computes the destination numbers. Otherwise as in the first row. |
+//! | [`Planned`](Route::Planned) | All other calls. | A plan checks all indices before the first write, and its destination numbers can be divided among workers. |
 //!
-//! The indices of an element scatter may turn out to name whole rows. The route of this call is
-//! then chosen again from its plan.
+//! While the crate makes a plan, it may find that the indices of an element scatter or gather are
+//! equal along rows. The plan then moves whole rows, and the route of the call is chosen again for
+//! this plan.
 //!
-//! Two routes can fail, and the call is then planned. A small call that rejects duplicates fails
-//! if a fast check finds a possible duplicate. A stream fails if there is no memory for a copy of
-//! the output.
+//! Two routes can fail before they write. The crate then makes a plan for the call:
+//! - A small call that rejects duplicates fails if a fast check does not show that all destinations
+//!   are distinct.
+//! - A streamed scatter fails if there is no memory for a copy of the output, or if other code
+//!   changed an invalid index during the call.
 
 use std::fmt;
 
@@ -35,18 +38,20 @@ use crate::operand::Layout;
 use crate::plan::{Extents, Flat, Form, IndexPlan};
 use crate::reduction::{Bounds, Duplicates};
 
-/// Maximum number of tuples whose destination numbers are stored on the stack.
+/// Maximum number of tuples in a call that computes its destination numbers on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
-/// Minimum ratio of tuples to elements of the output for a streamed call that copies the output to
-/// scratch memory and back. From this ratio on, the two copies are a small part of the call's cost.
+/// Minimum number of tuples per element of the output for a streamed scatter that works on a copy
+/// of the output. Such a call copies the output to scratch memory and back. From this number of
+/// tuples on, the two copies are a small part of the cost of the call.
 const TUPLES_OF_ELEMENT: usize = 4;
 
-/// Divisor of the last-level cache. An output that needs no copy may be as large as this part of
-/// the cache, because other cores share the cache (estimated, not measured).
+/// Divisor of the size of the last-level cache. The quotient is the maximum size of the output of a
+/// streamed scatter that needs no copy of the output. The limit is below the whole cache, because
+/// other cores share the cache (estimated, not measured).
 const PARTS_OF_LAST_CACHE: u64 = 4;
 
-/// Route of a call: the way in which the crate runs the call. The route does not change the result.
+/// Route of a call: the code path that runs the call. The route does not change the result.
 ///
 /// ```
 /// use ndscatter::{DType, Layout, Route, Scatter, TensorView};
@@ -61,18 +66,17 @@ const PARTS_OF_LAST_CACHE: u64 = 4;
 pub enum Route {
     /// Nothing is written. The indices are checked.
     Nothing,
-    /// The calling thread moves rows without a schedule. A call with at most 512 tuples makes no
-    /// plan either.
+    /// The calling thread moves rows without a schedule. For a call without a kept plan and with at
+    /// most 512 tuples, the crate usually makes no plan either.
     Small,
-    /// Each element is moved as soon as its index is checked, without a plan.
+    /// Each element is moved just after its index is checked, without a plan.
     Stream,
-    /// A plan computes all destination numbers, and a [`Schedule`](crate::Schedule) moves the
-    /// windows.
+    /// A plan has all destination numbers, and a [`Schedule`](crate::Schedule) moves the windows.
     Planned,
 }
 
 impl Route {
-    /// Returns a sentence for people that says what a call does on this route.
+    /// Returns a sentence, for people, that describes this route.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Nothing => "all indices are checked, and nothing is written",
@@ -94,7 +98,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// A route, and the selection of a schedule in case the call is planned.
+/// The route of a call, and the rule that selects a schedule if the call runs by a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) route: Route,
@@ -102,10 +106,11 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Returns the choice for a plan that was made for this call. `facts` are those of the plan.
+    /// Returns the choice for a plan that was made for this call. `facts` are the facts of the call
+    /// with this plan.
     ///
-    /// If the plan merged single elements into rows, the route is chosen again. A stream that
-    /// failed for lack of memory is not tried again.
+    /// If the plan merged single elements into rows, the route is chosen again. Otherwise, and
+    /// after a stream that failed, the choice stays unchanged.
     pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
         match self.route != Route::Stream && plan.extents().form != form {
             true => facts.choose(),
@@ -114,7 +119,7 @@ impl Choice {
     }
 }
 
-/// Source of the destination numbers of a call: its indices, or a plan.
+/// Source of the destination numbers of a call: the indices of the call, or a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Numbers<'a> {
     Indices {
@@ -134,15 +139,18 @@ pub(crate) struct Facts<'a> {
     pub(crate) execution: &'a Execution<'a>,
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    /// Layouts of three tensors: the tensor whose windows destination numbers address (the output
-    /// of a scatter, the data of a gather), the tensor that lists one window for each tuple, and
-    /// the data that is copied first.
+    /// Layout of the tensor whose windows destination numbers address (the output of a scatter, the
+    /// data of a gather).
     pub(crate) numbered: &'a Layout<'a>,
+    /// Layout of the tensor that has one window for each tuple (the updates of a scatter, the
+    /// output of a gather).
     pub(crate) listed: &'a Layout<'a>,
+    /// Layout of the data that a scatter copies to its output first, if it copies data.
     pub(crate) copied: Option<&'a Layout<'a>>,
-    /// Whether the output is new memory.
+    /// Whether the output is new memory, which may hold any values after an error.
     pub(crate) is_new: bool,
-    /// Strides of the tensors `numbered` and `listed`, if windows are rows at a constant stride.
+    /// Strides of the tensors `numbered` and `listed`. `None` if windows are not rows at a constant
+    /// stride.
     pub(crate) flat: Option<&'a Flat>,
     pub(crate) numbers: Numbers<'a>,
 }
@@ -157,7 +165,8 @@ impl Facts<'_> {
                 selection: Selection::Small,
             };
         }
-        // The facts are copied, so that small calls need not store them in memory.
+        // The function takes a copy of the facts, so that small calls need not store the facts in
+        // memory.
         Self::choose_for_large(*self)
     }
 
@@ -182,7 +191,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Checks whether the call has a plan, or at most [`STACK_TUPLES`] tuples to number.
+    /// Checks whether the call needs no plan for its destination numbers: the call already has a
+    /// plan, or has at most [`STACK_TUPLES`] tuples.
     #[inline(always)]
     fn has_numbers(&self) -> bool {
         match self.numbers {
@@ -214,7 +224,8 @@ impl Facts<'_> {
         written.shape().contains(&0)
     }
 
-    /// Checks whether most windows that a kept plan moves are overwritten by later ones.
+    /// Checks whether a scatter with a kept plan is faster if it moves only the last window of each
+    /// destination, because later tuples overwrite most windows.
     #[inline(always)]
     fn is_mostly_overwritten(&self) -> bool {
         let Numbers::Plan { plan, is_kept } = self.numbers else {
@@ -257,8 +268,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Checks whether indices list single elements of contiguous tensors, a kernel exists for
-    /// them, and the output is in a cache (scatter) or is new memory (gather).
+    /// Checks whether the call can run on the route [`Stream`](Route::Stream). The table of this
+    /// module lists the main conditions.
     fn can_stream(&self) -> bool {
         let (
             Numbers::Indices {
@@ -281,17 +292,17 @@ impl Facts<'_> {
         are_elements
             && are_contiguous
             && match self.direction {
-                // A step of 0: all updates are one value.
+                // If `step` is 0, all updates are one value.
                 Direction::Scatter => {
                     (self.listed.is_contiguous() || flat.step == 0)
                         && kernels.apply_elements.is_some()
                         && !self.operation.needs_groups
                         && self.can_skip(planning.rules.bounds)
-                        // The numbers of a block have 32 bits.
+                        // A block of tuples has destination numbers of 32 bits.
                         && flat.elements <= u32::MAX as usize
                         && self.fits_caches(flat, planning.rules.bounds)
                 }
-                // The kernel has offsets of 32 bits.
+                // The kernel has offsets of 32 bits, so data has at most `u32::MAX` elements.
                 Direction::Gather => {
                     self.listed.is_contiguous()
                         && planning.rules.bounds == Bounds::Error
@@ -302,12 +313,15 @@ impl Facts<'_> {
             }
     }
 
-    /// Checks whether values of skipped tuples can be dropped, if tuples may be skipped.
+    /// Checks whether no tuple may be skipped, or the values of skipped tuples can be left out.
+    /// Only values of at most 8 bytes can be left out.
     fn can_skip(&self, bounds: Bounds) -> bool {
         bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
     }
 
-    /// Checks whether the output of a scatter fits the cache that the module's table names.
+    /// Checks whether the output of a scatter fits the cache that the table of this module states.
+    /// If the scatter works on a copy of the output, the function also checks that there are at
+    /// least [`TUPLES_OF_ELEMENT`] tuples for each element.
     fn fits_caches(&self, flat: &Flat, bounds: Bounds) -> bool {
         let is_in_place = may_write_unchecked(self.is_new, self.copied.is_some(), bounds);
         if !is_in_place && flat.tuples / TUPLES_OF_ELEMENT < flat.elements {
@@ -322,9 +336,9 @@ impl Facts<'_> {
     }
 }
 
-/// Whether a call may write its output before all indices are checked. The output is new memory,
-/// which may hold any values after an error, or no index is an error. The output must hold the
-/// data.
+/// Whether a call may write its output before all indices are checked. The output must already hold
+/// the data. In addition, the output must be new memory, which may hold any values after an error,
+/// or an index out of bounds must not be an error.
 pub(super) fn may_write_unchecked(is_new: bool, copies_data: bool, bounds: Bounds) -> bool {
     (is_new || bounds != Bounds::Error) && !copies_data
 }
@@ -342,7 +356,7 @@ thread_local! {
     static LAST: std::cell::Cell<Option<Route>> = const { std::cell::Cell::new(None) };
 }
 
-/// Records that the calling thread ran a call on `route`, in debug builds.
+/// In debug builds, records `route` as the route of the last call on the calling thread.
 #[inline(always)]
 pub(crate) fn note(route: Route) {
     #[cfg(debug_assertions)]
@@ -351,7 +365,8 @@ pub(crate) fn note(route: Route) {
     let _ = route;
 }
 
-/// Returns and clears the route of the calling thread's last call, for tests of [`Explanation`]s.
+/// Returns the route of the last call on the calling thread, and clears the record. Tests of
+/// [`Explanation`]s use this function.
 ///
 /// [`Explanation`]: crate::Explanation
 #[cfg(debug_assertions)]

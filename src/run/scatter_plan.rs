@@ -1,6 +1,6 @@
 //! Defines [`ScatterPlan`], a kept plan of a scatter, and the methods that run it.
 //!
-//! This module knows the interface of a kept plan. This module does not know how a call runs.
+//! This module contains the interface of a kept plan. Other modules run the calls.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -14,12 +14,13 @@ use crate::operand::{AnyTensor, Elements, Input, Layout, Output, Source, Start, 
 use crate::plan::{Form, IndexPlan, WindowOffsets};
 use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 
-/// Scatter whose indices have been checked and numbered.
+/// A scatter whose indices have been checked and converted to destination numbers.
 ///
-/// [`Scatter::plan`](crate::Scatter::plan) makes a plan, and [`run`](Self::run) runs it. A plan has
-/// the layout of the output, the destination of every tuple, and the options of its operator: the
-/// reduction, `include_self` and `accumulate`. A plan can run many times and from many threads,
-/// with any `data`, `updates` and element type. A call with a plan does not read the indices again.
+/// [`Scatter::plan`](crate::Scatter::plan) makes a plan, and [`run`](Self::run) returns a call with
+/// the plan. A plan has the layout of the output, the destination of every tuple, and options of
+/// its operator: the reduction, `include_self`, `accumulate` and `none_gradient`. A plan can run
+/// many times and from many threads, with any `data`, `updates` and element type. A call with a
+/// plan does not read the indices again.
 ///
 /// # Examples
 ///
@@ -47,31 +48,33 @@ use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 #[derive(Debug)]
 pub struct ScatterPlan {
     pub(crate) plan: IndexPlan,
-    /// Options of the operator. A call uses these options unless the caller sets other options.
+    /// Options of the operator that made the plan. A call has these options unless the caller sets
+    /// other options for the call.
     pub(crate) meaning: Meaning,
 }
 
 impl ScatterPlan {
-    /// Returns the shape of the output that the plan is for.
+    /// Returns the shape of the output that the plan was made for.
     pub fn shape(&self) -> &[usize] {
         self.plan.shape()
     }
 
-    /// Returns the strides, in elements, of the output that the plan is for.
+    /// Returns the strides, in elements, of the output that the plan was made for.
     pub fn strides(&self) -> &[isize] {
         self.plan.strides()
     }
 
-    /// Returns the number of tuples that are applied, that is, not skipped.
+    /// Returns the number of applied tuples, that is, tuples that are not skipped.
     ///
-    /// If an index of an element scatter stands for a whole row, the row counts as one tuple. A
-    /// row of a sequence in a cache counts as one tuple for all heads.
+    /// If one index of an element scatter stands for a whole row of elements, this row counts as
+    /// one tuple. In a plan of a [`cache`](crate::Scatter::cache), one position of a sequence
+    /// counts as one tuple, although the position has a row for each head.
     pub fn tuples(&self) -> usize {
         self.plan.applied()
     }
 
-    /// Returns the number of tuples that [`Bounds::Skip`](crate::Bounds::Skip) skipped, counted as
-    /// by [`tuples`](Self::tuples).
+    /// Returns the number of tuples that [`Bounds::Skip`](crate::Bounds::Skip) skipped.
+    /// [`tuples`](Self::tuples) documents what counts as one tuple.
     pub fn skipped(&self) -> usize {
         self.plan.skipped()
     }
@@ -82,13 +85,15 @@ impl ScatterPlan {
         self.plan.updates_shape()
     }
 
-    /// Checks whether two tuples have the same destination.
+    /// Checks whether any two applied tuples have the same destination.
     ///
-    /// The first call computes the result, unless the destination numbers are known to increase.
+    /// The first call of this function usually searches for duplicates, and the plan keeps the
+    /// result. No search is needed if each destination number is known to be greater than the
+    /// number before it.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::OutOfMemory`] if there is no memory for the check.
+    /// [`ScatterError::OutOfMemory`] if there is no memory for the search.
     pub fn has_duplicates(&self) -> Result<bool, ScatterError> {
         Ok(self.plan.first_duplicate()?.is_some())
     }
@@ -98,7 +103,8 @@ impl ScatterPlan {
         &self.plan
     }
 
-    /// Returns a call with the options of the operator, on rayon by default.
+    /// Returns a call with this plan. The call has the options of the operator, and runs on rayon
+    /// unless [`execution`](ScatterRun::execution) sets another pool.
     #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
         ScatterRun {
@@ -113,7 +119,8 @@ impl ScatterPlan {
 /// A call with a [`ScatterPlan`], made by [`ScatterPlan::run`]. Some methods set the options of the
 /// call. The other methods run the call, or report how it will run.
 ///
-/// The methods refuse tensors whose shapes are not those of the plan, before they write anything.
+/// The methods that run the call return an error for tensors whose shapes do not fit the plan,
+/// before they write anything.
 ///
 /// # Examples
 ///
@@ -143,21 +150,22 @@ pub struct ScatterRun<'p> {
     pub(crate) execution: Execution<'p>,
 }
 
-/// Data that a forward pass in place overwrites, saved for the gradient of this pass.
+/// Elements of data that a forward pass in place overwrites. They are saved before the pass, for
+/// the gradient of the pass.
 #[derive(Debug)]
 pub(crate) struct Overwritten {
-    /// Saved elements: the windows that the pass overwrites, or all of data.
+    /// Saved elements: the windows that the pass overwrites, or all elements of data.
     pub(crate) tensor: AnyTensor,
-    /// Offsets of the windows in `tensor`: one window per destination with tuples, in ascending
-    /// order of destinations. `None`: `tensor` has all of data.
+    /// Offsets of the saved windows in `tensor`. There is one window for each destination with
+    /// tuples, in ascending order of destinations. `None` if `tensor` has all elements of data.
     pub(crate) windows: Option<WindowOffsets>,
 }
 
 impl<'p> ScatterRun<'p> {
-    /// Sets the reduction of the call. The other options of the operator stay.
+    /// Sets the reduction of the call. The other options keep their values.
     ///
-    /// The plan of a [`cache`](crate::Scatter::cache) only moves elements. A call with such a plan
-    /// with a reduction fails with [`ScatterError::UnsupportedOption`].
+    /// A plan of a [`cache`](crate::Scatter::cache) only moves elements. If a call with such a plan
+    /// has a reduction, the call fails with [`ScatterError::UnsupportedOption`].
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
@@ -165,7 +173,7 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Sets whether the existing value takes part in the reduction
+    /// Sets whether the existing value of a destination takes part in the reduction
     /// ([`Scatter::include_self`](crate::Scatter::include_self)).
     #[must_use]
     #[inline]
@@ -174,7 +182,8 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Sets the type in which 16-bit floats are summed.
+    /// Sets the type in which a reduction of 16-bit floats computes the value of a destination
+    /// ([`Scatter::accumulate`](crate::Scatter::accumulate)).
     #[must_use]
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
@@ -182,7 +191,7 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Sets which of several updates of one destination have a gradient
+    /// Sets which updates of a destination have a gradient if updates replace the existing value
     /// ([`Scatter::none_gradient`](crate::Scatter::none_gradient)).
     #[must_use]
     #[inline]
@@ -191,7 +200,8 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Sets the pool, the number of workers and the forced choices of the call.
+    /// Sets how the call runs: the pool, the number of workers, and the other options of
+    /// [`Execution`].
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> ScatterRun<'q>
@@ -206,10 +216,11 @@ impl<'p> ScatterRun<'p> {
     /// # Errors
     ///
     /// - [`ScatterError::DataShape`], [`ScatterError::UpdatesShape`] and
-    ///   [`ScatterError::DTypeMismatch`] for tensors that do not fit the plan or each other.
+    ///   [`ScatterError::DTypeMismatch`] if tensors do not fit the plan or each other.
     /// - [`ScatterError::UnsupportedReduction`], [`ScatterError::ReductionOfClones`] and
-    ///   [`ScatterError::UnsupportedOption`] if the elements cannot be reduced.
-    /// - [`ScatterError::PlanMismatch`] if the output of the plan is not contiguous.
+    ///   [`ScatterError::UnsupportedOption`] if the elements or the plan do not support the
+    ///   reduction.
+    /// - [`ScatterError::PlanMismatch`] if the plan was made for an output that is not contiguous.
     /// - [`ScatterError::OutOfMemory`] and [`ScatterError::PoolFailed`].
     pub fn allocate<V: Input>(&self, data: V, updates: V) -> Result<V::Owned, ScatterError> {
         let elements = data.source().elements();
@@ -223,19 +234,19 @@ impl<'p> ScatterRun<'p> {
     }
 
     /// Writes a copy of `data` with the updates applied into `output`. The previous contents of
-    /// `output` are not read.
+    /// `output` are not read, unless the call is in place.
     ///
-    /// If `output` is an [`AnyViewMut`](crate::AnyViewMut) at the address of `data`, with the shape
-    /// and strides of `data`, the call is in place.
+    /// The call is in place if `output` is an [`AnyViewMut`](crate::AnyViewMut) at the address of
+    /// `data`, with the shape and strides of `data`.
     ///
     /// # Errors
     ///
     /// As [`allocate`](Self::allocate), and:
     ///
-    /// - [`ScatterError::PlanMismatch`] if the shape or the strides of `output` are not those of
-    ///   the plan.
-    /// - [`ScatterError::InputOverlap`] or [`ScatterError::OverlapUndecided`] if `output` shares
-    ///   memory with an input, or may share it.
+    /// - [`ScatterError::PlanMismatch`] if `output` does not have the shape and the strides that
+    ///   the plan was made for.
+    /// - [`ScatterError::InputOverlap`] if `output` shares memory with an input, and
+    ///   [`ScatterError::OverlapUndecided`] if the crate cannot decide this.
     ///
     /// After an error other than [`ScatterError::PoolFailed`], `output` is unchanged.
     #[inline]
@@ -258,36 +269,40 @@ impl<'p> ScatterRun<'p> {
         self.write(&data.target(), None, &updates.source())
     }
 
-    /// Checks whether a call can run on elements of type `dtype`.
+    /// Checks whether a call supports elements of type `dtype`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedReduction`] and [`ScatterError::UnsupportedOption`], as the
-    /// methods that run the call report them.
+    /// [`ScatterError::UnsupportedReduction`] and [`ScatterError::UnsupportedOption`], like the
+    /// methods that run the call.
     pub fn check_dtype(&self, dtype: DType) -> Result<(), ScatterError> {
         let (elements, reducing) = (Elements::Plain(dtype), self.meaning.reducing);
         let operation = operation(elements, reducing, &self.execution)?;
         check_reduction(self.plan, operation.group.is_some())
     }
 
-    /// Reports how a call with contiguous updates and data will run, for people and for tests.
+    /// Reports how a call with contiguous updates and data will run. The report is for people and
+    /// for tests.
     ///
-    /// The report assumes that no other call uses the pool while the call runs, and that the output
-    /// of a call out of place is not new memory. The report omits the time that the first call
-    /// needs to inspect the indices, because the plan keeps the result for later calls.
+    /// The report assumes that no other call uses the pool while the call runs. For a call out of
+    /// place, the report assumes that the output is not new memory. The first call inspects the
+    /// destination numbers, for example sorts them. The report omits the time of this inspection,
+    /// because the plan keeps the result for later calls.
     ///
     /// # Errors
     ///
-    /// - [`ScatterError::UnsupportedReduction`] and [`ScatterError::UnsupportedOption`], as a call
-    ///   would report them.
-    /// - [`ScatterError::ShapeOverflow`] if memory cannot hold a tensor of these elements.
+    /// - [`ScatterError::UnsupportedReduction`] and [`ScatterError::UnsupportedOption`], like the
+    ///   methods that run the call.
+    /// - [`ScatterError::ShapeOverflow`] if a tensor of the call would be too large for memory with
+    ///   elements of type `dtype`.
     /// - [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
         self.explanation(dtype, in_place, None)
     }
 
-    /// Reports how a call will run. `indices` has the form, the layout of the indices and the
-    /// options of a plan that serves one call alone. `indices` is `None` for a kept plan.
+    /// Reports how a call will run. For a plan that serves only one call, `indices` has the form,
+    /// the layout of the indices and the options that the plan was made from. For a kept plan,
+    /// `indices` is `None`.
     pub(crate) fn explanation(
         &self,
         dtype: DType,
@@ -307,7 +322,7 @@ impl<'p> ScatterRun<'p> {
         explained.explain()
     }
 
-    /// Runs the call. Without `data`, the call is in place.
+    /// Runs the call. If `data` is `None`, the call is in place.
     fn write(
         &self,
         output: &Target<'_>,
@@ -329,8 +344,9 @@ mod tests {
         CallingThread, Execution, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
     };
 
-    /// Returns the inspections of indices when a plan is made, and then in each of three calls.
-    /// The plan has 600 tuples and 300 slices of `window` elements.
+    /// Makes a plan and runs it three times. Returns the recorded kinds of work of each step: of
+    /// making the plan, and of each run. The plan has 600 tuples, for an output of 300 slices of
+    /// `window` elements.
     fn passes(schedule: Schedule, reduction: Reduction, window: usize) -> [Vec<Work>; 4] {
         let (shape, updates_shape) = ([300, window], [600, window]);
         let indices: Vec<i64> = (0..600).map(|tuple| tuple * 7919 % 251).collect();
@@ -340,7 +356,8 @@ mod tests {
         let indices = TensorView::contiguous(&indices, &[600, 1]).expect("indices");
         let plan = (Scatter::nd().plan(Layout::contiguous(&shape), indices)).expect("a plan");
         let made = work::take();
-        // One thread does all work, so that all inspections are recorded on this thread.
+        // The calling thread does all work, because each thread records only the work that it did
+        // itself.
         let execution = Execution::new()
             .pool(&CallingThread)
             .force_schedule(schedule);

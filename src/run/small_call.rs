@@ -1,6 +1,6 @@
-//! Runs small calls, for which setting up loops and choosing a schedule would cost more than the
-//! moves. A call with a plan uses the destination numbers of the plan. A call without a plan has at
-//! most 512 tuples, and its destination numbers are computed on the stack.
+//! Runs small calls. In a small call, setting up loops and choosing a schedule would cost more than
+//! moving the elements. A call with a plan uses the destination numbers of the plan. A call without
+//! a plan has at most 512 tuples, and its destination numbers are computed on the stack.
 //!
 //! This module knows how destination numbers are computed. It does not know the operation on the
 //! elements.
@@ -23,12 +23,14 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 
 /// Runs a small call with its plan. Returns whether the call ran. The call runs only if the
-/// destination numbers of the plan count slices and have 32 bits.
+/// destination numbers of the plan count slices, and if these numbers and the stored positions of
+/// tuples have 32 bits.
 ///
 /// # Safety
 ///
-/// The operands have the layout and the shapes of the plan, and `flat` was made from them. Copied
-/// data and the output are contiguous. [`can_run`](small_transfer::can_run) allows the transfer.
+/// The operands have the layout and the shapes of the plan, and `flat` was made from them. If data
+/// is copied, the data and the output are contiguous. [`can_run`](small_transfer::can_run) allows
+/// the transfer.
 #[inline(always)] // On the path of the smallest calls.
 pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Operands<'_>) -> bool {
     let narrow = Destinations::narrow;
@@ -48,12 +50,12 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Opera
         },
     };
     // SAFETY: the caller guarantees the layout and the shapes. The destination numbers of the plan
-    // count slices, as `flat` requires, and were checked when the plan was made.
+    // are numbers of slices, as `flat` requires. They were checked when the plan was made.
     unsafe { transfer.run(operands.direction, operands.buffers()) };
     true
 }
 
-/// A call with rows at a constant stride, and its indices.
+/// A call whose windows are rows at a constant stride, with the indices of the call.
 pub(super) struct FlatCall<'a> {
     pub(super) extents: &'a Extents<'a>,
     pub(super) flat: &'a Flat,
@@ -66,14 +68,17 @@ impl FlatCall<'_> {
     /// Runs a small call. Returns whether the call ran. All indices are checked before the first
     /// write.
     ///
+    /// The call does not run if it has more than [`STACK_TUPLES`] tuples, or if it must reject
+    /// duplicates and a fast check does not show that all destinations are distinct.
+    ///
     /// # Safety
     ///
     /// The operands have the shapes of `extents`, and `flat` was made from `extents` and the
-    /// layouts of the operands. Copied data and the output are contiguous.
+    /// layouts of the operands. If data is copied, the data and the output are contiguous.
     /// [`can_run`](small_transfer::can_run) allows the transfer.
     #[inline(always)] // On the path of the smallest calls.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        // SAFETY: the caller guarantees what both functions require.
+        // SAFETY: the caller guarantees what `run_numbered` and `run_longer` require.
         unsafe {
             if self.flat.tuples <= SHORT_LIST {
                 self.run_numbered::<SHORT_LIST>(execution)
@@ -85,20 +90,20 @@ impl FlatCall<'_> {
         }
     }
 
-    /// Runs a call of at most [`STACK_TUPLES`] tuples. A separate function, so that the smallest
-    /// calls do not reserve its stack frame.
+    /// Runs a call of at most [`STACK_TUPLES`] tuples. The function is not inlined, so that the
+    /// smallest calls do not reserve its stack frame.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`].
     #[inline(never)]
     unsafe fn run_longer(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        // SAFETY: `run_numbered` has the contract of this function.
+        // SAFETY: the conditions of `run_numbered` are the conditions of this function.
         unsafe { self.run_numbered::<STACK_TUPLES>(execution) }
     }
 
-    /// Computes the destination numbers of the tuples in an array of `CAPACITY` elements, and runs
-    /// the call.
+    /// Computes the destination numbers of the tuples in an array with room for `CAPACITY` numbers,
+    /// and runs the call.
     ///
     /// # Safety
     ///
@@ -112,7 +117,7 @@ impl FlatCall<'_> {
         let numbers = &mut numbers[..self.flat.tuples];
         let skipped = self.resolve(execution, numbers)?;
         // SAFETY: `resolve` has computed the destination numbers of all tuples. The caller
-        // guarantees the rest.
+        // guarantees the layouts, the memory and `can_run`.
         Ok(unsafe {
             if skipped > 0 {
                 self.run_applied::<CAPACITY>(numbers)
@@ -129,7 +134,8 @@ impl FlatCall<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]. Every number is the number of a slice, or marks a skipped tuple.
+    /// As for [`Self::run`]. Every element of `numbers` is the number of a slice, or marks a
+    /// skipped tuple.
     #[inline(never)]
     unsafe fn run_applied<const CAPACITY: usize>(&self, numbers: &mut [u32]) -> bool {
         let mut positions = [0_u32; CAPACITY];
@@ -144,11 +150,12 @@ impl FlatCall<'_> {
             numbers: &numbers[..applied],
             positions: Some(&positions[..applied]),
         };
-        // SAFETY: skipped tuples were removed. The caller guarantees the rest.
+        // SAFETY: `tuples` has no skipped tuple. The caller guarantees the other conditions.
         unsafe { self.run_tuples(tuples) }
     }
 
-    /// Runs the tuples, unless duplicates must be rejected and there may be some.
+    /// Runs the tuples, and returns `true`. If duplicates must be rejected and a fast check does
+    /// not show that all numbers are distinct, runs nothing and returns `false`.
     ///
     /// # Safety
     ///
@@ -157,8 +164,8 @@ impl FlatCall<'_> {
     #[inline(always)]
     unsafe fn run_tuples(&self, tuples: TupleNumbers<'_>) -> bool {
         if self.planning.duplicates == Duplicates::Reject && !known_distinct(tuples.numbers) {
-            // The planned route then detects whether there are duplicates, and which tuples are
-            // duplicates.
+            // The caller then makes a plan, which detects whether there are duplicates, and which
+            // tuples they are.
             return false;
         }
         let transfer = SmallTransfer {
@@ -185,9 +192,9 @@ impl FlatCall<'_> {
         self.resolve_others(execution, numbers)
     }
 
-    /// Computes the destination numbers of tuples that have several coordinates, or whose indices
-    /// are not contiguous, and of the rows of sequences. A separate function, so that the smallest
-    /// calls do not reserve its stack frame.
+    /// Computes the destination numbers of tuples that have several coordinates, of tuples whose
+    /// indices are not contiguous, and of the rows of sequences. The function is not inlined, so
+    /// that the smallest calls do not reserve its stack frame.
     #[inline(never)]
     fn resolve_others(
         &self,

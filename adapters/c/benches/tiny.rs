@@ -1,5 +1,6 @@
-//! Measures the overhead of the C interface: a call that writes four elements in place, from C and
-//! from Rust. The measurements are interleaved.
+//! Measures the overhead of the C interface. The call writes four elements in place. It is made
+//! through the C function `nds_scatter_nd`, and through the Rust interface. The measurements of the
+//! two interfaces are interleaved.
 //!
 //! ```sh
 //! cargo bench -p ndscatter-c
@@ -26,7 +27,8 @@ const FLOAT32: DLDataType = DLDataType {
     ..DLDataType { bits: 32, ..INT64 }
 };
 
-/// Returns a tensor with explicit strides, as numpy and torch export it.
+/// Returns a tensor with explicit strides. numpy and torch also export tensors with explicit
+/// strides.
 fn tensor<T>(
     memory: &mut [T],
     dtype: DLDataType,
@@ -47,7 +49,7 @@ fn tensor<T>(
     }
 }
 
-/// Returns the mean time of a call in nanoseconds.
+/// Returns the mean time of one call in nanoseconds, over [`CALLS`] calls.
 fn nanoseconds(call: impl Fn()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
@@ -67,7 +69,9 @@ fn main() {
     let updates_of_c = tensor(&mut updates, FLOAT32, &mut four, &mut unit_of_updates);
     let output = &raw mut data;
     let through_c = || {
-        // SAFETY: all tensors and their memory are local variables. The output is the data.
+        // SAFETY: all tensors and their memory are local variables, which outlive the call. The
+        // output has the memory of data, so the call is in place. No other tensor shares this
+        // memory.
         let status = unsafe {
             nds_scatter_nd(
                 black_box(output),

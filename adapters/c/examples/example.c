@@ -1,5 +1,5 @@
-// Adds rows to a table: in place, with a kept plan, and with an index out of
-// bounds.
+// Adds rows to a table three times: in place, then with a kept plan, then with an
+// index out of bounds, which is an error.
 //
 //   cc -std=c11 example.c $(pkg-config --cflags --libs ndscatter-c) -o example
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Returns a row-major tensor that describes memory of the caller. The tensor
-// copies nothing: `values` and `shape` must outlive the tensor.
+// copies neither `values` nor `shape`, so both arrays must outlive the tensor.
 static DLTensor tensor(void *values, uint8_t code, uint8_t bits, int32_t ndim, int64_t *shape) {
   DLTensor result = {0};
   result.data = values;
@@ -47,14 +47,15 @@ int main(void) {
   DLTensor updates = tensor(update_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
   nds_options add = {.size = sizeof add, .reduction = 1};
 
-  // The output is the data: the call is in place.
+  // `table` is the data and also the output, so the call is in place.
   if (nds_scatter_nd(&table, &rows, &updates, &table, &add) != NDS_OK) return failed("nds_scatter_nd");
   print("in place", table_values, 6);
   const float once[6] = {1, 1, 0, 0, 5, 5};
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table");
 
-  // A plan for calls with the same rows: making the plan checks and analyses the
-  // rows once. The plan keeps its options. This run writes to a separate output.
+  // A plan serves several calls with the same row numbers. nds_plan_scatter_nd checks
+  // and analyses the row numbers once. The plan also keeps the reduction, so the run
+  // needs no options. The run below writes to an output that is not the table.
   nds_plan *plan = NULL;
   if (nds_plan_scatter_nd(&table, &rows, &add, &plan) != NDS_OK) return failed("nds_plan_scatter_nd");
   float output_values[6];
@@ -67,8 +68,8 @@ int main(void) {
   if (memcmp(output_values, twice, sizeof twice) != 0) return wrong("the output");
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the plan");
 
-  // An index out of bounds: the call returns a status and writes nothing. The
-  // library stores a message and the failing tuple, axis and index.
+  // If an index is out of bounds, the call returns a status and writes nothing. The
+  // library stores a message, and the tuple, the axis and the index of the failure.
   row_numbers[1] = 7;
   status = nds_scatter_nd(&table, &rows, &updates, &table, &add);
   nds_error_info info = {.size = sizeof info};

@@ -1,5 +1,5 @@
-// Writes one decode step to a KV cache. Then runs a gather with a kept plan,
-// whose tasks run on threads of this program.
+// Writes the tokens of one decode step to a KV cache. Then makes a plan of a gather
+// and runs the plan twice. The tasks of these runs run on threads of this program.
 //
 //   c++ -std=c++17 example.cpp $(pkg-config --cflags --libs ndscatter-c) -pthread -o example
 
@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <vector>
 
-// Returns a row-major tensor that describes `values`. The tensor copies nothing:
-// `values` and `shape` must outlive the tensor.
+// Returns a row-major tensor that describes `values`. The tensor copies neither
+// `values` nor `shape`, so both vectors must outlive the tensor.
 template <class T>
 DLTensor tensor(std::vector<T> &values, std::vector<int64_t> &shape) {
   DLTensor result{}; // null strides: row-major
@@ -31,7 +31,7 @@ DLTensor tensor(std::vector<T> &values, std::vector<int64_t> &shape) {
   return result;
 }
 
-// Converts a failure to an exception with the library's message.
+// Throws an exception with the library's message if `status` is a failure.
 void check(nds_status status) {
   if (status != NDS_OK) throw std::runtime_error(nds_last_error());
 }
@@ -45,14 +45,15 @@ struct FreePlan {
 };
 using Plan = std::unique_ptr<nds_plan, FreePlan>;
 
-// The host's parallel-for. A real host would wake its existing threads. This
-// example starts threads, which take tasks until none is left.
+// A parallel-for of the host, which is this program. A real host would use its
+// existing threads. This example starts new threads. The threads and the calling
+// thread take tasks until none is left.
 struct Host {
   uint32_t workers;
   size_t tasks_run;
 
-  // Runs each task once and returns after all tasks have returned. It must not
-  // throw, because its caller is not C++.
+  // Runs each task once and returns after all tasks have returned. The library calls
+  // this function. The function must not throw, because the library is not C++ code.
   static int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *, size_t), void *argument) noexcept {
     auto &host = *static_cast<Host *>(ctx);
     std::atomic<size_t> next{0};
@@ -64,7 +65,8 @@ struct Host {
       helpers.reserve(host.workers);
       while (helpers.size() + 1 < std::min<size_t>(host.workers, tasks)) helpers.emplace_back(work);
     } catch (const std::exception &) {
-      // No further thread can be started. The existing threads run all tasks.
+      // No further thread can be started. The calling thread and the threads that
+      // were started run all tasks.
     }
     work();
     for (auto &helper : helpers) helper.join();
@@ -85,7 +87,8 @@ void decode_step() {
   expect(cache_values == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0}, "the cache is wrong");
 }
 
-// Gathers the same rows of a table twice. The table changes in between.
+// Gathers the same rows of a table twice, with one plan. The values of the table
+// change between the two gathers.
 void gather_on_host_threads() {
   const size_t rows = 10000, width = 64, lookups = 20000;
   std::vector<int64_t> table_shape{rows, width}, ids_shape{lookups}, output_shape{lookups, width};

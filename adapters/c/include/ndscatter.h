@@ -1,7 +1,8 @@
 // The C interface of ndscatter: scatters and gathers on DLPack tensors.
 //
 // cbindgen generates this file from the Rust sources. docs/c.md describes how to
-// build, link and call the library, and what later versions keep.
+// build, link and call the library, and which parts of the interface later
+// versions do not change.
 
 #ifndef NDSCATTER_H
 #define NDSCATTER_H
@@ -9,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Uses DLPack's header if it is installed, or was included before from any path. */
+/* Includes DLPack's header if it is found, unless NDS_NO_DLPACK_HEADER is defined. The declarations
+ * below are left out if DLPack's header is included here, or was included before from any path. */
 #if !defined(DLPACK_DLPACK_H_) && !defined(NDS_NO_DLPACK_HEADER) && defined(__has_include)
 #if __has_include(<dlpack/dlpack.h>)
 #include <dlpack/dlpack.h>
@@ -40,91 +42,107 @@ typedef struct DLTensor {
 } DLTensor;
 #endif
 
-// Outcome of a call. Treat an unknown status as a failure.
+// Outcome of a call. Callers must treat an unknown status as a failure.
 typedef enum nds_status {
   // The call succeeded.
   NDS_OK = 0,
-  // A pointer, shape, size or option is invalid, or arguments do not fit together.
+  // A pointer, shape, size or option is invalid, or two arguments do not fit together.
   NDS_INVALID_ARGUMENT = 1,
-  // An index is outside its axis.
+  // An index is out of bounds for its axis.
   NDS_INDEX_OUT_OF_BOUNDS = 2,
-  // Two tuples have the same destination, and reject_duplicates is set.
+  // Two tuples have the same destination, and the option reject_duplicates is 1.
   NDS_DUPLICATE_INDEX = 3,
-  // The request is valid but not supported: a type, a device, or an option that the function
-  // does not have.
+  // The call is valid, but the library does not support it: for example an element type, a
+  // device, or an option that the function does not have.
   NDS_UNSUPPORTED = 4,
   // An allocation failed.
   NDS_OUT_OF_MEMORY = 5,
-  // A pool failed, or the library has a bug. Only this failure may leave the output changed.
+  // The pool of the host failed, or the library has a bug. After this status, the output may be
+  // changed. After every other failure, the output is unchanged.
   NDS_INTERNAL = 6,
 } nds_status;
 
-// A kept plan: everything that depends only on indices, for data of one element type, shape and
-// strides. Several threads may run a plan at the same time.
+// A kept plan: the part of a scatter or gather that depends only on indices, computed once for
+// several runs. A plan is made for one element type, shape and strides of data. Several threads
+// may run one plan at the same time.
 typedef struct nds_plan nds_plan;
 
-// Facts of a failure: its status, and the tuple, the axis and the index that caused it. An unknown
-// fact is -1. Set `size` to sizeof(nds_error_info) before the call of nds_last_error_info.
+// Facts of a failure: its status, and the tuple, the axis and the index that caused it. A fact
+// that is unknown, or that the kind of failure does not have, is -1. Before a call of
+// nds_last_error_info, set `size` to sizeof(nds_error_info).
 typedef struct nds_error_info {
-  // sizeof(nds_error_info) in the caller's header.
+  // sizeof(nds_error_info), as the caller's header defines it.
   uint32_t size;
-  // Status of the failure.
+  // Status of the failure: a value of nds_status. NDS_OK before the first failure.
   int32_t status;
-  // Number of the failing tuple of indices, in row-major order. For nds_tensor_scatter: the
-  // number of the sequence.
+  // Number of the failing tuple, counted from 0 in the row-major order of indices. For
+  // nds_tensor_scatter: number of the failing sequence, counted from 0.
   int64_t tuple;
-  // Number of the earlier tuple with the same destination.
+  // For a duplicate: number of the earlier tuple that has the same destination as `tuple`.
   int64_t other_tuple;
-  // Axis of data.
+  // Axis of data whose bounds the failing index or a shape exceeds.
   int64_t axis;
-  // Number of elements of data along that axis.
+  // Size of data along that axis. For an invalid position of nds_tensor_scatter, `axis` is -1
+  // and this field is the length of the cache.
   int64_t axis_size;
-  // Index as the caller passed it, clamped to int64.
+  // Failing index as the caller passed it, clamped to the range of int64.
   int64_t index;
 } nds_error_info;
 
-// A parallel-for function of the host.
+// Thread pool of the host, which runs tasks with the function `parallel_for`.
 typedef struct nds_pool {
-  // sizeof(nds_pool) in the caller's header.
+  // Size of this struct in bytes: sizeof(nds_pool) in the header that the caller was compiled
+  // with.
   uint32_t size;
-  // Number of tasks that can run at once, or 0 if the host does not know it.
+  // Number of tasks that the pool can run at the same time, or 0 if the host does not know it.
   uint32_t workers;
-  // Pointer that the library passes to parallel_for.
+  // Pointer of the host that the library passes to each call of parallel_for.
   void *ctx;
-  // Calls task(argument, index) once for each index below `tasks`, on any threads. Returns 0
-  // after all tasks have returned, and another value on failure. Tasks do not wait for one
-  // another.
+  // Calls task(argument, index) exactly once for each index from 0 to tasks - 1, in any order
+  // and on any threads. Returns after all these calls have returned: 0 on success, another value
+  // on failure. No task waits for another task.
   int32_t (*parallel_for)(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument);
 } nds_pool;
 
-// Options of a call. Set `size`. A field that is 0 or null has its default. A null pointer to
-// options selects all defaults.
+// Options of a call. The caller must set `size`. A field that is 0 or null selects the default of
+// its option. A null pointer to nds_options selects all defaults.
 typedef struct nds_options {
-  // sizeof(nds_options) in the caller's header. Fields beyond it have their defaults.
+  // Size of this struct in bytes: sizeof(nds_options) in the header that the caller was compiled
+  // with. The library uses the defaults for fields beyond this size.
   uint32_t size;
   // Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
   int32_t reduction;
-  // Treatment of indices out of bounds: 0 error, 1 skip, 2 clamp.
+  // What an index that is out of bounds does: 0 the call fails, 1 the tuple of the index is
+  // skipped, 2 the index is clamped to the nearest valid index.
   int32_t bounds;
   // 0: negative indices count from the end. 1: negative indices are out of bounds.
   int32_t forbid_negative;
-  // 0: the existing value takes part in the reduction. 1: it does not.
+  // 0: the reduction of a destination includes the value of data at this destination. 1: the
+  // reduction excludes this value.
   int32_t exclude_self;
-  // Accumulator of float16 and bfloat16: 0 the element type, 1 float32.
+  // Type in which the values of float16 and bfloat16 are accumulated: 0 the type of the
+  // elements, 1 float32.
   int32_t accumulate;
-  // 0: duplicates are allowed. 1: two tuples with the same destination are an error.
+  // 0: several tuples may have the same destination. 1: the call fails if two tuples have the
+  // same destination.
   int32_t reject_duplicates;
-  // 0: all threads of the pool. 1: the calling thread. n: at most n threads of the pool.
+  // Limit of the threads that run the call. 0: all threads of the pool. 1: only the calling
+  // thread. n: at most n threads of the pool.
   int32_t max_threads;
-  // Pool of the host. Null: the pool of the library.
+  // Thread pool of the host that runs the call. If null, the thread pool of the library runs the
+  // call.
   const struct nds_pool *pool;
-  // Gradient of a scatter without a reduction: 0 for the last update of a destination, 1 for
-  // every duplicate.
+  // Gradient of a scatter without a reduction. 0: only the last update of each destination
+  // receives the gradient of the destination, and the gradients of the other updates are 0. 1:
+  // every update receives the gradient of its destination.
   int32_t none_gradient;
-  // Never read. Callers with an older header have padding here, which may hold any bytes.
+  // The library ignores this field. In older headers, these bytes are padding and may have any
+  // values.
   int32_t reserved;
-  // 0: concurrent calls share the pool's threads. 1, latency: the call uses all threads that it
-  // may use. 2, throughput: the call runs on the calling thread. No result depends on the goal.
+  // Use of the pool's threads. 0: calls that run at the same time on the library's pool divide
+  // its threads. 1, latency: the call uses all threads that `max_threads` allows, also if other
+  // calls run. 2, throughput: the call runs on the calling thread. No result depends on this
+  // field.
   int32_t goal;
 } nds_options;
 
@@ -132,10 +150,10 @@ typedef struct nds_options {
 extern "C" {
 #endif // __cplusplus
 
-// Returns the version of the library, for example "0.2.0".
+// Returns the version of the library as a string, for example "0.2.0".
 const char *nds_version(void);
 
-// Returns the version of this interface: 1.
+// Returns the version number of this C interface, which is 1.
 uint32_t nds_abi_version(void);
 
 // Returns the message of the last failure of the calling thread, or "" before the first failure.
@@ -143,19 +161,23 @@ uint32_t nds_abi_version(void);
 // the thread ends. Calls that succeed do not change the message.
 const char *nds_last_error(void);
 
-// Writes the facts of the last failure of the calling thread to *info.
+// Writes the facts of the last failure of the calling thread to *info. Fails if info is null or
+// info->size is invalid.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
-// Computes the gradients of nds_scatter_nd for data and updates, and multiplies both gradients by
-// scale. The tensor grad_output is the gradient of the output of nds_scatter_nd. The tensor
-// grad_data has the shape of data, and grad_updates has the shape of updates. One of grad_data and
-// grad_updates may be null and is then not computed. The tensor grad_data may have the address,
-// shape and strides of grad_output. Only floats and complex numbers have gradients.
+// Computes the gradients of nds_scatter_nd with respect to data and updates, and multiplies both
+// gradients by scale. The tensor grad_output is the gradient with respect to the output of
+// nds_scatter_nd. The tensor grad_data has the shape of data, and grad_updates has the shape of
+// updates. If grad_data or grad_updates is null, the call does not compute this gradient. If both
+// are null, the status is NDS_INVALID_ARGUMENT. The call computes grad_data in place if grad_data
+// has the address, shape and strides of grad_output. Only floats and complex numbers have
+// gradients.
 //
-// For the reductions mul, min and max, the tensor updates is required. For the same reductions,
-// the tensor data is required if the option exclude_self is 0. For min and max, the tensor output
-// is required. Any of these three tensors that is not required may be null. After a call of
-// nds_scatter_nd in place, pass the values that data had before that call.
+// For the reductions mul, min and max, the tensor updates must not be null. For mul, min and max
+// with the option exclude_self 0, the tensor data must not be null. For min and max, the tensor
+// output must not be null. In all other cases, data, updates and output may be null. If
+// nds_scatter_nd ran in place, the argument data must hold the values that data had before
+// nds_scatter_nd ran.
 enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         const DLTensor *data,
                                         const DLTensor *indices,
@@ -166,7 +188,8 @@ enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         DLTensor *grad_updates,
                                         const struct nds_options *options);
 
-// Computes the gradients of nds_scatter_update. The rules of nds_scatter_nd_backward hold.
+// Computes the gradients of nds_scatter_update. The description of nds_scatter_nd_backward also
+// applies to this function.
 enum nds_status nds_scatter_update_backward(const DLTensor *grad_output,
                                             const DLTensor *data,
                                             const DLTensor *indices,
@@ -178,7 +201,8 @@ enum nds_status nds_scatter_update_backward(const DLTensor *grad_output,
                                             DLTensor *grad_updates,
                                             const struct nds_options *options);
 
-// Computes the gradients of nds_scatter_elements. The rules of nds_scatter_nd_backward hold.
+// Computes the gradients of nds_scatter_elements. The description of nds_scatter_nd_backward also
+// applies to this function.
 enum nds_status nds_scatter_elements_backward(const DLTensor *grad_output,
                                               const DLTensor *data,
                                               const DLTensor *indices,
@@ -190,9 +214,11 @@ enum nds_status nds_scatter_elements_backward(const DLTensor *grad_output,
                                               DLTensor *grad_updates,
                                               const struct nds_options *options);
 
-// Computes the gradients of nds_tensor_scatter for past_cache and update, each multiplied by
-// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is
-// read. One of grad_past and grad_update may be null and is then not computed.
+// Computes the gradients of nds_tensor_scatter with respect to past_cache and update, and
+// multiplies both gradients by scale. The tensor grad_past is 0 at the rows that
+// nds_tensor_scatter wrote. The call reads the shape of the tensor update, but not its elements.
+// If grad_past or grad_update is null, the call does not compute this gradient. If both are null,
+// the status is NDS_INVALID_ARGUMENT.
 enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
                                             const DLTensor *update,
                                             const DLTensor *write_indices,
@@ -203,24 +229,26 @@ enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
                                             DLTensor *grad_update,
                                             const struct nds_options *options);
 
-// Sets the machine description that chooses schedules, for all later calls of the process. The
-// path names a regular file of at most 64 KiB. A null path restores the machine that the library
-// detects. An unusable file is an NDS_INVALID_ARGUMENT and changes nothing. No result depends on
-// the machine description.
+// Sets the machine description with which all later calls of the process choose their schedules.
+// The path names a regular file of at most 64 KiB that contains the description. A null path
+// restores the description that the library itself detects. If the library cannot use the file,
+// the status is NDS_INVALID_ARGUMENT and the description does not change. No result of a scatter
+// or gather depends on the machine description.
 enum nds_status nds_set_machine_file(const char *path);
 
-// Writes a copy of data to output and applies updates to it (ONNX ScatterND). Each tuple along the
-// last dim of indices addresses the slice of output that one slice of updates changes. The call is
-// in place if output has the address, shape and strides of data. No struct, shape or strides of
-// any tensor may lie in the memory that a function writes.
+// Writes a copy of data to output and applies updates to output (ONNX ScatterND). Each tuple along
+// the last dim of indices selects one slice of output, and one slice of updates changes it. The
+// call is in place if output has the address, shape and strides of data. The DLTensor struct, the
+// shape and the strides of every tensor must be stored outside the memory that a function writes.
 enum nds_status nds_scatter_nd(const DLTensor *data,
                                const DLTensor *indices,
                                const DLTensor *updates,
                                DLTensor *output,
                                const struct nds_options *options);
 
-// Writes a copy of data to output and applies updates to it (OpenVINO ScatterUpdate, torch
-// index_add_). Each index addresses one slice of output along axis.
+// Writes a copy of data to output and applies updates to output (OpenVINO ScatterUpdate, torch
+// index_add_). Each index selects one slice of output along axis, and one slice of updates changes
+// it.
 enum nds_status nds_scatter_update(const DLTensor *data,
                                    const DLTensor *indices,
                                    const DLTensor *updates,
@@ -228,9 +256,10 @@ enum nds_status nds_scatter_update(const DLTensor *data,
                                    DLTensor *output,
                                    const struct nds_options *options);
 
-// Writes a copy of data to output and applies updates to it (ONNX ScatterElements, torch
-// scatter_reduce_). Each index is the position, along axis, of the element of output that one
-// element of updates changes.
+// Writes a copy of data to output and applies updates to output (ONNX ScatterElements, torch
+// scatter_reduce_). Each element of updates changes one element of output. The index at the same
+// position as the element of updates is the position of the element of output along axis. Along
+// every other axis, the element of output has the position of the element of updates.
 enum nds_status nds_scatter_elements(const DLTensor *data,
                                      const DLTensor *indices,
                                      const DLTensor *updates,
@@ -238,10 +267,11 @@ enum nds_status nds_scatter_elements(const DLTensor *data,
                                      DLTensor *output,
                                      const struct nds_options *options);
 
-// Writes a copy of past_cache to output and the rows of update into it (ONNX TensorScatter).
-// write_indices holds the position along axis where the rows of each sequence begin. A null
-// write_indices selects position 0 for all sequences. circular is 0 or 1: with 1, positions wrap
-// around. With bounds 1, a sequence with a negative position is skipped.
+// Writes a copy of past_cache to output, and then the rows of update to output (ONNX
+// TensorScatter). The tensor write_indices holds one position along axis for each sequence, where
+// the first row of update for this sequence is written. If write_indices is null, this position is
+// 0 for all sequences. If circular is 1, positions wrap around at the end of axis. If circular is
+// 0, they do not. If the option bounds is 1, a sequence with a negative position is skipped.
 enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    const DLTensor *update,
                                    const DLTensor *write_indices,
@@ -250,33 +280,36 @@ enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    DLTensor *output,
                                    const struct nds_options *options);
 
-// Copies to output the slices of data that the tuples along the last dim of indices address (ONNX
-// GatherND). The first batch_dims dims of indices are those of data.
+// Copies slices of data to output (ONNX GatherND). Each tuple along the last dim of indices
+// selects one slice of data. The first batch_dims dims of data and of indices are batch dims and
+// must have equal sizes.
 enum nds_status nds_gather_nd(const DLTensor *data,
                               const DLTensor *indices,
                               int64_t batch_dims,
                               DLTensor *output,
                               const struct nds_options *options);
 
-// Copies to output the slices of data along axis that indices address (ONNX Gather).
+// Copies slices of data to output (ONNX Gather). Each index selects one slice of data along axis.
 enum nds_status nds_gather(const DLTensor *data,
                            const DLTensor *indices,
                            int64_t axis,
                            DLTensor *output,
                            const struct nds_options *options);
 
-// Copies to output the elements of data whose positions along axis are indices (ONNX
-// GatherElements).
+// Copies elements of data to output (ONNX GatherElements). Each index selects one element of data:
+// the index is the position of this element along axis. Along every other axis, the element of
+// data has the position of the index.
 enum nds_status nds_gather_elements(const DLTensor *data,
                                     const DLTensor *indices,
                                     int64_t axis,
                                     DLTensor *output,
                                     const struct nds_options *options);
 
-// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of the output of
-// nds_gather_nd, and grad_data has the shape of data. Each element of grad_data is the sum of the
-// gradients of all output elements that the gather read from this element of data, multiplied by
-// scale. Sums begin at 0 and follow the order of indices. float16 and bfloat16 are summed in
+// Computes the gradient of nds_gather_nd with respect to data. The tensor grad_output is the
+// gradient with respect to the output of nds_gather_nd. The tensor grad_data has the shape of
+// data. Each element of grad_data is a sum multiplied by scale. The sum contains the gradient of
+// every output element that nds_gather_nd copied from this element of data. Each sum begins at 0
+// and adds these gradients in the order of indices. Sums of float16 and bfloat16 are computed in
 // float32. Only floats and complex numbers have gradients.
 enum nds_status nds_gather_nd_backward(const DLTensor *grad_output,
                                        const DLTensor *indices,
@@ -285,8 +318,8 @@ enum nds_status nds_gather_nd_backward(const DLTensor *grad_output,
                                        DLTensor *grad_data,
                                        const struct nds_options *options);
 
-// Computes the gradient of nds_gather for data, for example of an embedding. The rules of
-// nds_gather_nd_backward hold.
+// Computes the gradient of nds_gather with respect to data, for example of an embedding table. The
+// description of nds_gather_nd_backward also applies to this function.
 enum nds_status nds_gather_backward(const DLTensor *grad_output,
                                     const DLTensor *indices,
                                     int64_t axis,
@@ -294,7 +327,8 @@ enum nds_status nds_gather_backward(const DLTensor *grad_output,
                                     DLTensor *grad_data,
                                     const struct nds_options *options);
 
-// Computes the gradient of nds_gather_elements for data. The rules of nds_gather_nd_backward hold.
+// Computes the gradient of nds_gather_elements with respect to data. The description of
+// nds_gather_nd_backward also applies to this function.
 enum nds_status nds_gather_elements_backward(const DLTensor *grad_output,
                                              const DLTensor *indices,
                                              int64_t axis,
@@ -302,65 +336,73 @@ enum nds_status nds_gather_elements_backward(const DLTensor *grad_output,
                                              DLTensor *grad_data,
                                              const struct nds_options *options);
 
-// Makes a plan of nds_scatter_nd. The values of data are not read. The shape and strides of data
-// must be those of the output of each run.
+// Makes a plan that runs nds_scatter_nd. The call reads the shape, strides and element type of
+// data, but not its elements. The output of each run must have the same shape and strides as data
+// has here.
 enum nds_status nds_plan_scatter_nd(const DLTensor *data,
                                     const DLTensor *indices,
                                     const struct nds_options *options,
                                     struct nds_plan **plan);
 
-// Makes a plan of nds_scatter_update. The rules of nds_plan_scatter_nd hold.
+// Makes a plan that runs nds_scatter_update. The description of nds_plan_scatter_nd also applies
+// to this function.
 enum nds_status nds_plan_scatter_update(const DLTensor *data,
                                         const DLTensor *indices,
                                         int64_t axis,
                                         const struct nds_options *options,
                                         struct nds_plan **plan);
 
-// Makes a plan of nds_scatter_elements. The rules of nds_plan_scatter_nd hold.
+// Makes a plan that runs nds_scatter_elements. The description of nds_plan_scatter_nd also applies
+// to this function.
 enum nds_status nds_plan_scatter_elements(const DLTensor *data,
                                           const DLTensor *indices,
                                           int64_t axis,
                                           const struct nds_options *options,
                                           struct nds_plan **plan);
 
-// Makes a plan of nds_gather_nd. The values of data are not read. The shape and strides of data
-// must be those of data in each run.
+// Makes a plan that runs nds_gather_nd. The call reads the shape, strides and element type of
+// data, but not its elements. The tensor data of each run must have the same shape and strides as
+// data has here.
 enum nds_status nds_plan_gather_nd(const DLTensor *data,
                                    const DLTensor *indices,
                                    int64_t batch_dims,
                                    const struct nds_options *options,
                                    struct nds_plan **plan);
 
-// Makes a plan of nds_gather. The rules of nds_plan_gather_nd hold.
+// Makes a plan that runs nds_gather. The description of nds_plan_gather_nd also applies to this
+// function.
 enum nds_status nds_plan_gather(const DLTensor *data,
                                 const DLTensor *indices,
                                 int64_t axis,
                                 const struct nds_options *options,
                                 struct nds_plan **plan);
 
-// Makes a plan of nds_gather_elements. The rules of nds_plan_gather_nd hold.
+// Makes a plan that runs nds_gather_elements. The description of nds_plan_gather_nd also applies
+// to this function.
 enum nds_status nds_plan_gather_elements(const DLTensor *data,
                                          const DLTensor *indices,
                                          int64_t axis,
                                          const struct nds_options *options,
                                          struct nds_plan **plan);
 
-// Runs a plan. updates is null for a plan of a gather. The run follows only the options
-// max_threads, pool and goal. For all other options the plan keeps the values that it was made
-// with.
+// Runs a plan. The argument updates must be null for a plan of a gather, and must not be null for
+// a plan of a scatter. Of the options of this call, the run uses only max_threads, pool and goal.
+// The other options are those with which the plan was made.
 enum nds_status nds_plan_run(const struct nds_plan *plan,
                              const DLTensor *data,
                              const DLTensor *updates,
                              DLTensor *output,
                              const struct nds_options *options);
 
-// Writes a text to buffer that describes a run of the plan out of place on the library's pool.
-// Before the call, *length is the capacity of buffer in bytes. The call sets *length to the length
-// of the text, including its NUL. If this length exceeds the capacity, nothing is written to
-// buffer and the status is NDS_INVALID_ARGUMENT.
+// Writes a text to buffer that explains how the plan would run with the library's pool and an
+// output that is not data. Before the call, *length must be the size of buffer in bytes. The call
+// sets *length to the length of the text in bytes, including the NUL that ends the text. If the
+// size of buffer is less than this length, the call writes nothing to buffer and the status is
+// NDS_INVALID_ARGUMENT.
 enum nds_status nds_plan_explain(const struct nds_plan *plan, char *buffer, size_t *length);
 
-// Frees a plan. No run of the plan may be active. A null plan has no effect.
+// Frees a plan. During and after this call, no thread may run the plan. If plan is null, the call
+// does nothing.
 void nds_plan_free(struct nds_plan *plan);
 
 #ifdef __cplusplus

@@ -1,14 +1,17 @@
-//! The boundary between C and Rust, which every call from C crosses.
+//! The boundary between C and Rust. All C functions cross it, except those that return a version or
+//! the last failure.
 //!
-//! Contains panics, sets the default floating-point mode, and turns outcomes into statuses. Knows
-//! nothing of operators or tensors.
+//! Catches panics, sets the default floating-point mode during the call, and converts the result of
+//! the call to a status. Knows nothing of operators or tensors.
 
 use crate::failure::Failure;
 use crate::status::nds_status;
 
-/// Runs a call from C in the default floating-point mode and catches its panics.
+/// Runs a call from C in the default floating-point mode and returns its status. Catches a panic of
+/// the call and returns `NDS_INTERNAL`.
 ///
-/// The message of a [`Failure`] was stored for `nds_last_error` when the failure was made.
+/// This function stores no message for a [`Failure`] that `call` returns: the constructor of the
+/// failure has stored the message for `nds_last_error`.
 pub(crate) fn cross(call: impl FnOnce() -> Result<(), Failure>) -> nds_status {
     let outcome = ndscatter_host::cross(call).unwrap_or_else(|_| {
         Err(Failure::internal(format_args!(
@@ -21,7 +24,7 @@ pub(crate) fn cross(call: impl FnOnce() -> Result<(), Failure>) -> nds_status {
     }
 }
 
-/// Writes `value` to an out parameter of C. Fails if `place` is null.
+/// Writes `value` to `place`, the pointer that C passes for a result. Fails if `place` is null.
 ///
 /// # Safety
 ///

@@ -1,7 +1,8 @@
 //! Checks DLPack tensors and converts them to views of the crate.
 //!
-//! Knows the faults that the description of a tensor may have: its struct, shape, strides, type
-//! and device. Knows nothing of operators.
+//! The description of a tensor is its struct, shape and strides, without its elements. This module
+//! checks the description, including the element type and the device. It knows nothing of
+//! operators.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,13 +15,14 @@ use crate::failure::Failure;
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("sizes and strides are read in place, as 64-bit integers");
 
-/// Address of tensors without elements: aligned for every type, and never dereferenced.
+/// Address of each tensor without elements. The address is aligned for every element type and is
+/// never dereferenced.
 const DANGLING: *mut u8 = std::ptr::without_provenance_mut(16);
 
-/// The element type: the dtype of the crate and the type of DLPack.
+/// The element type of a tensor, as the dtype of the crate and as the type of DLPack.
 ///
-/// The crate has one dtype for all unknown types of one size. Only the DLPack type distinguishes
-/// them.
+/// For DLPack types that the crate only moves, such as 8-bit floats, the crate has one dtype per
+/// size. Only the DLPack type distinguishes two such types of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementType {
     pub(crate) dtype: DType,
@@ -37,7 +39,7 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// A checked description of a tensor. It says nothing about the tensor's memory.
+/// A checked description of a tensor. The memory of the elements was not checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Description<'a> {
     ptr: *mut u8,
@@ -46,12 +48,12 @@ pub(crate) struct Description<'a> {
     is_empty: bool,
 }
 
-/// Reads and checks the description of a tensor. Does not access the tensor's memory.
+/// Reads and checks the description of a tensor. Does not access the elements of the tensor.
 ///
 /// # Safety
 ///
-/// `tensor` is null or points to a tensor. `shape` has `ndim` values, and so has `strides` unless
-/// it is null. Nothing writes to the struct, the shape or the strides for `'a`.
+/// `tensor` is null or points to a tensor. The tensor's `shape` and `strides` are each null or
+/// point to `ndim` values. During `'a`, nothing writes to the struct, the shape or the strides.
 #[inline(always)]
 pub(crate) unsafe fn description<'a>(
     name: &'static str,
@@ -69,7 +71,8 @@ pub(crate) unsafe fn description<'a>(
             "`{name}` is on a device of type {device}; use CPU memory (types 1, 3 and 11)"
         )));
     }
-    // SAFETY: the shape and the strides have `ndim` values (contract of this function).
+    // SAFETY: the shape and the strides are each null or have `ndim` values (contract of this
+    // function).
     let (layout, is_empty) = unsafe { layout_of(name, tensor)? };
     let given = tensor.dtype;
     let dtype = given.dtype().ok_or_else(|| unsupported_type(name, given))?;
@@ -94,8 +97,8 @@ fn invalid_struct_pointer(name: &'static str, tensor: *const DLTensor) -> Failur
 }
 
 impl Description<'_> {
-    /// Returns the address of the first element. Returns [`DANGLING`] for a tensor without
-    /// elements.
+    /// Returns the address of element `[0, 0, ...]`, or [`DANGLING`] for a tensor without elements.
+    /// Fails if the tensor has elements and a null address.
     #[inline]
     fn memory(&self, name: &'static str) -> Result<*mut u8, Failure> {
         if self.is_empty {
@@ -110,12 +113,12 @@ impl Description<'_> {
     }
 }
 
-/// Returns a view of a tensor to read.
+/// Returns a read-only view of a tensor.
 ///
 /// # Safety
 ///
-/// The contract of [`description`] holds. The tensor's memory holds its elements. Only the output
-/// of the call may write to this memory for `'a`.
+/// The contract of [`description`] holds. The tensor's memory holds initialised elements. During
+/// `'a`, nothing writes to this memory, except the call from C through its output.
 pub(crate) unsafe fn view<'a>(
     name: &'static str,
     tensor: *const DLTensor,
@@ -128,7 +131,7 @@ pub(crate) unsafe fn view<'a>(
     .map_err(|error| Failure::of_tensor(name, &error))
 }
 
-/// Returns a view of a tensor to read, or `None` for a null pointer.
+/// Returns a read-only view of a tensor, or `None` for a null pointer.
 ///
 /// # Safety
 ///
@@ -143,8 +146,8 @@ pub(crate) unsafe fn view_if_any<'a>(
         .transpose()
 }
 
-/// Returns a view of the positions of sequences. A null pointer selects position 0 for each
-/// sequence.
+/// Returns a view of the tensor of positions, which has one position for each sequence. For a null
+/// pointer, returns a view of the single position 0, which serves all sequences.
 ///
 /// # Safety
 ///
@@ -160,12 +163,13 @@ pub(crate) unsafe fn positions<'a>(
     }
 }
 
-/// Returns a view of a tensor to write.
+/// Returns a writable view of a tensor. The elements may be uninitialised.
 ///
 /// # Safety
 ///
-/// The contract of [`description`] holds. The tensor's memory has space for its elements. Nothing
-/// else accesses this memory for `'a`.
+/// The contract of [`description`] holds. The tensor's memory has space for its elements. During
+/// `'a`, only the call from C accesses this memory. In a call in place, the view of data has the
+/// same memory.
 pub(crate) unsafe fn view_mut<'a>(
     name: &'static str,
     tensor: *const DLTensor,
@@ -178,9 +182,11 @@ pub(crate) unsafe fn view_mut<'a>(
     .map_err(|error| Failure::of_tensor(name, &error))
 }
 
-/// Checks that `tensors` have the type `expected`, if the crate only moves elements of this type.
+/// Checks that `tensors` have the element type `expected`. Does nothing unless `expected` is a type
+/// whose elements the crate only moves, such as an 8-bit float. Skips tensors that are null.
 ///
-/// A view of such a type knows only the size of an element. The crate checks all other types.
+/// A view of such a type knows only the size of an element, so the crate cannot find that two types
+/// of one size differ. For all other types, the crate itself checks that the types are equal.
 ///
 /// # Safety
 ///
@@ -205,9 +211,10 @@ pub(crate) unsafe fn check_types<const N: usize>(
     Ok(())
 }
 
-/// Checks that no struct, shape or strides of a tensor overlap the memory of the output.
+/// Checks that no struct, shape or strides of an input or of the output overlap the memory of the
+/// output's elements.
 ///
-/// A call reads shapes and strides while it writes the output.
+/// The reason is that a call reads shapes and strides while it writes the output.
 ///
 /// # Safety
 ///
@@ -234,7 +241,8 @@ pub(crate) unsafe fn check_descriptions<const N: usize>(
     Ok(())
 }
 
-/// Returns the failure that names the first tensor whose description overlaps the output.
+/// Returns the failure that names the first input whose description overlaps the output. If no
+/// input's description overlaps the output, the failure names the output itself.
 ///
 /// # Safety
 ///
@@ -256,12 +264,13 @@ unsafe fn overlapping_description(
 
 /// Whether the struct, shape or strides of a tensor share a byte with the addresses `written`.
 ///
-/// The check has no branches, because its latency is part of every small call.
+/// The check has no branches, because its latency is part of the latency of every small call.
 #[inline(always)]
 fn description_overlaps(tensor: &DLTensor, written: &Range<usize>) -> bool {
-    // Let d be the distance, modulo 2^64, from the start of the second range to the last byte of
-    // the first. The ranges overlap if d + 1 is less than the sum of both lengths. A null pointer
-    // is below all memory.
+    // The first range has `bytes` bytes from `start` and is not empty. The second range is
+    // `written`. Let d be the last address of the first range minus the first address of the second
+    // range, modulo 2^64. The ranges overlap exactly if d + 1 is less than the sum of both lengths.
+    // Null strides need no branch, because a range from address 0 overlaps no memory of a tensor.
     let overlaps = |start: usize, bytes: usize| {
         let last = start.wrapping_add(bytes).wrapping_sub(1);
         let both = written.end.wrapping_sub(written.start).wrapping_add(bytes);
@@ -272,13 +281,14 @@ fn description_overlaps(tensor: &DLTensor, written: &Range<usize>) -> bool {
     overlaps((&raw const *tensor).addr(), size_of::<DLTensor>()) | (dims & (values != 0))
 }
 
-/// Returns the addresses from the lowest byte of a tensor to the end of its highest byte.
+/// Returns the range of addresses from the lowest byte of a tensor's elements to the end of the
+/// highest byte. The range of a tensor without elements is empty.
 ///
-/// Nothing overflows, because [`view_mut`] has checked that the tensor fits the address space.
+/// [`view_mut`] has checked that the tensor fits the address space, so no computation wraps.
 ///
 /// # Safety
 ///
-/// `shape` has `ndim` values, and so has `strides` unless it is null.
+/// `shape` has `ndim` values. `strides` is null or has `ndim` values.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
 unsafe fn span(tensor: &DLTensor) -> Range<usize> {
@@ -344,8 +354,8 @@ fn invalid_dims_pointer(name: &'static str, shape: *const i64, strides: *const i
 ///
 /// # Safety
 ///
-/// `shape` has `ndim` values, and so has `strides` unless it is null. Nothing writes to them for
-/// `'a`.
+/// `shape` and `strides` are each null or have `ndim` values. During `'a`, nothing writes to these
+/// values.
 #[inline(always)]
 unsafe fn layout_of<'a>(
     name: &'static str,
@@ -367,7 +377,8 @@ unsafe fn layout_of<'a>(
     let (mut smallest, mut is_row_major) = (i64::MAX, true);
     let mut expected = 1_i64;
     for axis in (0..rank).rev() {
-        // SAFETY: `axis` is below the number of sizes and of strides. Null strides are not read.
+        // SAFETY: the shape is not null (checked above), and null strides are not read. `axis` is
+        // below `rank`, the number of sizes and of strides.
         let (size, stride) = unsafe {
             let stride = strides.wrapping_add(axis);
             (
@@ -376,9 +387,9 @@ unsafe fn layout_of<'a>(
             )
         };
         smallest = smallest.min(size);
-        // The stride of an axis of size 1 has no meaning.
+        // The stride of an axis of size 1 addresses no element, so it is not compared.
         is_row_major &= stride == expected || size == 1;
-        // If this wraps, the crate refuses the shape later.
+        // If this product wraps, the crate refuses the shape later, when it makes a view.
         expected = expected.wrapping_mul(size);
     }
     if smallest < 0 {
@@ -386,13 +397,14 @@ unsafe fn layout_of<'a>(
             "`{name}` has a dimension of size {smallest}; use 0 or a positive size"
         )));
     }
-    // SAFETY: `shape` has `rank` values. None is negative (checked above), and `usize` has 64 bits.
+    // SAFETY: `shape` has `rank` values, and no value is negative (checked above). `usize` has 64
+    // bits, as `i64` has.
     let sizes: &[usize] = unsafe { std::slice::from_raw_parts(shape.cast(), rank) };
     let layout = if is_row_major {
         Layout::contiguous(sizes)
     } else {
-        // SAFETY: the strides are not null, because null strides are row-major. They have `rank`
-        // values, and `isize` has 64 bits.
+        // SAFETY: the strides are not null, because `is_row_major` is true for null strides. The
+        // strides are `rank` values, and `isize` has 64 bits, as `i64` has.
         Layout::strided(sizes, unsafe {
             std::slice::from_raw_parts(strides.cast(), rank)
         })?

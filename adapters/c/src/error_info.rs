@@ -1,6 +1,7 @@
 //! The C functions that report the last failure of the calling thread.
 //!
-//! Copies the stored message and facts to C. Knows nothing of how a failure is made.
+//! Returns a pointer to the stored message, and copies the stored facts to a struct of C. Knows
+//! nothing of the causes of failures.
 
 use std::ffi::c_char;
 
@@ -9,33 +10,35 @@ use crate::last_error;
 use crate::status::{Facts, nds_status};
 use crate::structs::{self, Sized32};
 
-/// Facts of a failure: its status, and the tuple, the axis and the index that caused it. An unknown
-/// fact is -1. Set `size` to sizeof(nds_error_info) before the call of nds_last_error_info.
+/// Facts of a failure: its status, and the tuple, the axis and the index that caused it. A fact
+/// that is unknown, or that the kind of failure does not have, is -1. Before a call of
+/// nds_last_error_info, set `size` to sizeof(nds_error_info).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct nds_error_info {
-    /// sizeof(nds_error_info) in the caller's header.
+    /// sizeof(nds_error_info), as the caller's header defines it.
     pub size: u32,
-    /// Status of the failure.
+    /// Status of the failure: a value of nds_status. NDS_OK before the first failure.
     pub status: i32,
-    /// Number of the failing tuple of indices, in row-major order. For nds_tensor_scatter: the
-    /// number of the sequence.
+    /// Number of the failing tuple, counted from 0 in the row-major order of indices. For
+    /// nds_tensor_scatter: number of the failing sequence, counted from 0.
     pub tuple: i64,
-    /// Number of the earlier tuple with the same destination.
+    /// For a duplicate: number of the earlier tuple that has the same destination as `tuple`.
     pub other_tuple: i64,
-    /// Axis of data.
+    /// Axis of data whose bounds the failing index or a shape exceeds.
     pub axis: i64,
-    /// Number of elements of data along that axis.
+    /// Size of data along that axis. For an invalid position of nds_tensor_scatter, `axis` is -1
+    /// and this field is the length of the cache.
     pub axis_size: i64,
-    /// Index as the caller passed it, clamped to int64.
+    /// Failing index as the caller passed it, clamped to the range of int64.
     pub index: i64,
 }
 
-// SAFETY: the struct is `repr(C)` and begins with its size. All fields are integers. The fields end
-// at the bytes 4, 8, 16, 24, 32, 40 and 48.
+// SAFETY: the struct is `repr(C)` and begins with its size. All fields are integers, so any bytes
+// are valid. The fields end at the bytes 4, 8, 16, 24, 32, 40 and 48, without padding.
 unsafe impl Sized32 for nds_error_info {
     const NAME: &'static str = "nds_error_info";
-    // A caller reads at least the status.
+    // 4, the end of `size`, is missing: a struct without the status is refused.
     const ENDS: &'static [usize] = &[8, 16, 24, 32, 40, 48];
 }
 
@@ -61,7 +64,8 @@ pub extern "C" fn nds_last_error() -> *const c_char {
     last_error::message()
 }
 
-/// Writes the facts of the last failure of the calling thread to *info.
+/// Writes the facts of the last failure of the calling thread to *info. Fails if info is null or
+/// info->size is invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_status {
     // SAFETY: the caller satisfies the contract of the pointer (docs/c.md).
@@ -71,11 +75,13 @@ pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_s
     }
 }
 
-/// Writes the facts to `info`, up to the size that `info` declares.
+/// Writes the facts to `info`, up to the size that `info` declares. Sets bytes beyond the last
+/// known field to 0.
 ///
 /// # Safety
 ///
-/// `info` is null or points to writable memory of the size that its `size` declares.
+/// `info` is null, or points to memory of at least four bytes that is readable and writable up to
+/// the size that its field `size` declares.
 unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
     if info.is_null() {
         return Err(Failure::invalid(format_args!("`info` is null")));
@@ -83,12 +89,12 @@ unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
     let (status, facts) = last_error::facts();
     let kept = nds_error_info::new(status, facts);
     // SAFETY: `info` is not null, so the bytes below `size` are readable and writable (contract of
-    // this function). `known` is at least 4 (`size_of_given`). It is at most `size` and at most the
-    // size of `kept`.
+    // this function). `known` is at least 4, because `size_of_given` accepts no smaller size.
+    // `known` is at most `size`, and at most the size of `kept`.
     unsafe {
         let size = structs::size_of_given(info)?;
         let known = size.min(size_of::<nds_error_info>());
-        // Every field except the size, which stays as the caller set it.
+        // Copies all fields except `size`, which keeps the value that the caller has set.
         let (from, to) = ((&raw const kept).cast::<u8>(), info.cast::<u8>());
         std::ptr::copy_nonoverlapping(from.add(4), to.add(4), known - 4);
         to.add(known).write_bytes(0, size - known);

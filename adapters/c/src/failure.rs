@@ -1,8 +1,9 @@
-//! The failure of a call: its status, its message and its facts.
+//! The failure of a C function: its status, its message and its facts.
 //!
-//! The facts of a failure are numbers: the tuple, the axis and the index that caused it. This file
-//! converts the errors of the crate to statuses and facts. It knows nothing of C structs or of the
-//! functions that report a failure to C.
+//! The facts of a failure are numbers that say where it occurred: the number of the tuple, the
+//! axis, the size of the axis, the index, and for a duplicate the number of the earlier tuple. This
+//! file converts each error of the crate `ndscatter` to a status and facts. This file does not
+//! depend on C structs or on the functions that report a failure to C.
 
 use std::fmt;
 
@@ -11,10 +12,11 @@ use ndscatter::ScatterError;
 use crate::last_error;
 use crate::status::{Facts, nds_status};
 
-/// The failure of a call.
+/// The failure of a C function.
 ///
-/// The constructors store the message and the facts for the calling thread, without an
-/// allocation. A call that makes a `Failure` must therefore return it.
+/// Each constructor also stores the message and the facts for `nds_last_error` on the calling
+/// thread, without an allocation. Therefore, the last `Failure` that a C function makes must be the
+/// failure that this C function returns.
 #[derive(Debug)]
 pub(crate) struct Failure(nds_status);
 
@@ -29,7 +31,7 @@ impl Failure {
         self.0
     }
 
-    /// Returns the failure for an error of the tensor `name`.
+    /// Returns the failure for an error that the tensor argument `name` caused.
     #[cold]
     pub(crate) fn of_tensor(name: &'static str, error: &ScatterError) -> Self {
         Self::of(error, format_args!("`{name}`: {error}"))

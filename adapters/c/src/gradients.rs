@@ -1,7 +1,7 @@
-//! The C functions of gradients of scatters.
+//! The C functions that compute the gradients of scatters.
 //!
-//! Each C function converts its arguments, checks which tensors may be null, and makes one call of
-//! the crate.
+//! Each C function converts its arguments, checks which tensor pointers may be null, and makes one
+//! call of the crate `ndscatter`.
 
 use ndscatter::{AnyViewMut, Forward, Gradients, Operator, Reduction};
 use ndscatter_host::dlpack::DLTensor;
@@ -13,8 +13,8 @@ use crate::operators::Request::{self, Along, Cache, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
-/// The unchecked tensors of a gradient call. A tensor whose argument name differs between the C
-/// functions is stored with this name.
+/// The unchecked tensors of a gradient call. If the C functions use different argument names for a
+/// tensor, the field also holds the argument name, for error messages.
 struct Tensors {
     grad_output: *const DLTensor,
     data: *const DLTensor,
@@ -25,21 +25,22 @@ struct Tensors {
     grad_updates: (&'static str, *mut DLTensor),
 }
 
-/// Returns a view of a tensor to write, or `None` for a null pointer.
+/// Returns a view for writing the tensor, or `None` for a null pointer.
 ///
 /// # Safety
 ///
-/// The contract of [`dlpack::view_mut`] holds.
+/// `tensor` is null, or satisfies the safety contract of [`dlpack::view_mut`].
 unsafe fn view_mut<'a>(
     (name, tensor): (&'static str, *mut DLTensor),
 ) -> Result<Option<AnyViewMut<'a>>, Failure> {
-    // SAFETY: this function has the contract of `dlpack::view_mut`.
+    // SAFETY: the pointer is not null, so it satisfies the contract of `dlpack::view_mut` (contract
+    // of this function).
     (!tensor.is_null())
         .then(|| unsafe { dlpack::view_mut(name, tensor) })
         .transpose()
 }
 
-/// Computes the gradients whose pointers are not null.
+/// Computes each gradient whose pointer is not null. Fails if both pointers are null.
 ///
 /// # Safety
 ///
@@ -96,12 +97,12 @@ unsafe fn backward(
     }
 }
 
-/// Checks that `output` is not null for min and max, and that it has the type and shape of
-/// `grad_output`.
+/// Checks the tensor `output`. For min and max, fails if `output` is null. For every reduction,
+/// fails if `output` is not null and has another element type or shape than `grad_output`.
 ///
 /// # Safety
 ///
-/// The contract of [`backward`] holds.
+/// The pointers satisfy the safety contract of [`backward`].
 unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failure> {
     let is_extreme = matches!(options.reduction, Reduction::Min | Reduction::Max);
     if tensors.output.is_null() {
@@ -132,11 +133,12 @@ unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failu
     Ok(())
 }
 
-/// Computes the gradients of every scatter except that of a cache.
+/// Computes the gradients of nds_scatter_nd, nds_scatter_update or nds_scatter_elements, as
+/// `request` selects.
 ///
 /// # Safety
 ///
-/// The contract of [`backward`] holds. `options` is null or valid.
+/// The pointers satisfy the safety contract of [`backward`]. `options` is null or valid.
 unsafe fn scatter_backward(
     request: Request,
     [grad_output, data, indices, updates, output]: [*const DLTensor; 5],
@@ -163,16 +165,19 @@ unsafe fn scatter_backward(
     })
 }
 
-/// Computes the gradients of nds_scatter_nd for data and updates, and multiplies both gradients by
-/// scale. The tensor grad_output is the gradient of the output of nds_scatter_nd. The tensor
-/// grad_data has the shape of data, and grad_updates has the shape of updates. One of grad_data and
-/// grad_updates may be null and is then not computed. The tensor grad_data may have the address,
-/// shape and strides of grad_output. Only floats and complex numbers have gradients.
+/// Computes the gradients of nds_scatter_nd with respect to data and updates, and multiplies both
+/// gradients by scale. The tensor grad_output is the gradient with respect to the output of
+/// nds_scatter_nd. The tensor grad_data has the shape of data, and grad_updates has the shape of
+/// updates. If grad_data or grad_updates is null, the call does not compute this gradient. If both
+/// are null, the status is NDS_INVALID_ARGUMENT. The call computes grad_data in place if grad_data
+/// has the address, shape and strides of grad_output. Only floats and complex numbers have
+/// gradients.
 ///
-/// For the reductions mul, min and max, the tensor updates is required. For the same reductions,
-/// the tensor data is required if the option exclude_self is 0. For min and max, the tensor output
-/// is required. Any of these three tensors that is not required may be null. After a call of
-/// nds_scatter_nd in place, pass the values that data had before that call.
+/// For the reductions mul, min and max, the tensor updates must not be null. For mul, min and max
+/// with the option exclude_self 0, the tensor data must not be null. For min and max, the tensor
+/// output must not be null. In all other cases, data, updates and output may be null. If
+/// nds_scatter_nd ran in place, the argument data must hold the values that data had before
+/// nds_scatter_nd ran.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd_backward(
     grad_output: *const DLTensor,
@@ -187,11 +192,12 @@ pub unsafe extern "C" fn nds_scatter_nd_backward(
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter_backward(Nd { batch_dims: 0 }, inputs, scale, gradients, options) }
 }
 
-/// Computes the gradients of nds_scatter_update. The rules of nds_scatter_nd_backward hold.
+/// Computes the gradients of nds_scatter_update. The description of nds_scatter_nd_backward also
+/// applies to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_update_backward(
     grad_output: *const DLTensor,
@@ -207,11 +213,12 @@ pub unsafe extern "C" fn nds_scatter_update_backward(
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter_backward(Along { axis }, inputs, scale, gradients, options) }
 }
 
-/// Computes the gradients of nds_scatter_elements. The rules of nds_scatter_nd_backward hold.
+/// Computes the gradients of nds_scatter_elements. The description of nds_scatter_nd_backward also
+/// applies to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_elements_backward(
     grad_output: *const DLTensor,
@@ -227,13 +234,15 @@ pub unsafe extern "C" fn nds_scatter_elements_backward(
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter_backward(Elements { axis }, inputs, scale, gradients, options) }
 }
 
-/// Computes the gradients of nds_tensor_scatter for past_cache and update, each multiplied by
-/// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is
-/// read. One of grad_past and grad_update may be null and is then not computed.
+/// Computes the gradients of nds_tensor_scatter with respect to past_cache and update, and
+/// multiplies both gradients by scale. The tensor grad_past is 0 at the rows that
+/// nds_tensor_scatter wrote. The call reads the shape of the tensor update, but not its elements.
+/// If grad_past or grad_update is null, the call does not compute this gradient. If both are null,
+/// the status is NDS_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter_backward(
     grad_output: *const DLTensor,
@@ -247,8 +256,8 @@ pub unsafe extern "C" fn nds_tensor_scatter_backward(
     options: *const nds_options,
 ) -> nds_status {
     boundary::cross(|| {
-        // SAFETY: the caller satisfies the contract of the pointers and of the tensors' memory
-        // (docs/c.md).
+        // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers, and tensors
+        // whose memory is valid during the call.
         unsafe {
             let options = Options::new(options)?;
             let rows = dlpack::description("update", update)?;

@@ -1,8 +1,8 @@
-//! Thread-local storage for the last failure: its message, its status and its facts (the tuple, the
-//! axis and the index that caused it).
+//! Thread-local storage for the last failure of each thread: its message, its status and its facts
+//! (such as the tuple, the axis and the index that caused it).
 //!
-//! The storage needs no allocation and no destructor. It can therefore be read at any time, also
-//! while the thread ends. Knows nothing of the causes of failures or of C structs.
+//! The storage needs no allocation and no destructor. Therefore, a thread can read it at any time,
+//! also while the thread ends. This file does not depend on the causes of failures or on C structs.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
@@ -10,10 +10,10 @@ use std::fmt::{self, Write};
 
 use crate::status::{Facts, nds_status};
 
-/// Capacity of the stored message in bytes, including its NUL.
+/// Capacity of the stored message in bytes, including the NUL that ends it.
 const MESSAGE_BYTES: usize = 1024;
 
-/// The last failure of a thread. A NUL ends the message.
+/// The last failure of a thread. A NUL ends `message`.
 struct LastFailure {
     message: [u8; MESSAGE_BYTES],
     status: nds_status,
@@ -30,28 +30,29 @@ thread_local! {
     };
 }
 
-/// Stores a failure for the calling thread.
+/// Stores a failure as the last failure of the calling thread.
 ///
-/// Formats the message directly into the storage, because memory for a copy may be exhausted.
+/// Formats the message directly into the thread-local storage, without an allocation, because the
+/// failure may be exhausted memory.
 pub(crate) fn store(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) {
     LAST.with(|last| {
-        // SAFETY: only this thread accesses the cell. No reference to it outlives a function of
-        // this file. While this reference lives, no other function of this file runs: the
-        // arguments of the message are names and numbers, whose formatting calls none of them.
+        // SAFETY: only this thread accesses the cell. The reference ends before this function
+        // returns. Until then, no other code accesses the cell: the arguments of the message are
+        // names and numbers, and formatting them calls neither `store`, `message` nor `facts`.
         let last = unsafe { &mut *last.get() };
         (last.status, last.facts) = (status, facts);
         let mut text = Truncated {
             buffer: &mut last.message[..MESSAGE_BYTES - 1],
             len: 0,
         };
-        // An error means that the message was truncated.
+        // `write_fmt` fails only if it truncates the message, which is not an error here.
         let _ = text.write_fmt(message);
         let len = text.len;
         last.message[len] = 0;
     });
 }
 
-/// A writer that truncates a text to its buffer, at a character boundary.
+/// A writer into `buffer`. Text that does not fit is cut at a character boundary.
 struct Truncated<'a> {
     buffer: &'a mut [u8],
     len: usize,
@@ -74,11 +75,12 @@ impl fmt::Write for Truncated<'_> {
     }
 }
 
-/// Returns the message of the calling thread's last failure, ended by a NUL. The pointer is valid
-/// until the next failure of the thread or until the thread ends.
+/// Returns the message of the calling thread's last failure. A NUL ends the message. The pointer is
+/// valid until the thread ends, and the next failure of the thread overwrites the message.
 pub(crate) fn message() -> *const c_char {
     LAST.with(|last| {
-        // SAFETY: this takes the address of the message and makes no reference.
+        // SAFETY: the block computes the address of the message. It creates no reference and reads
+        // nothing.
         unsafe { (&raw const (*last.get()).message).cast() }
     })
 }
@@ -86,8 +88,8 @@ pub(crate) fn message() -> *const c_char {
 /// Returns the status and the facts of the calling thread's last failure.
 pub(crate) fn facts() -> (nds_status, Facts) {
     LAST.with(|last| {
-        // SAFETY: only this thread accesses the cell, and no reference to it lives (see `store`).
-        // The values are copied.
+        // SAFETY: only this thread accesses the cell. The reference in `store` has ended. The block
+        // copies the values and creates no reference.
         unsafe { ((*last.get()).status, (*last.get()).facts) }
     })
 }

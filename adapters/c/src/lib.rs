@@ -1,12 +1,13 @@
-//! The C interface of ndscatter, on DLPack tensors.
+//! The C interface of ndscatter, for DLPack tensors.
 //!
-//! `include/ndscatter.h` declares the interface and `docs/c.md` describes it. This crate converts
-//! C structs to views and options, and errors to statuses. This crate passes element types to the
-//! crate `ndscatter`, which selects the code for each type.
+//! `include/ndscatter.h` declares the interface, and `docs/c.md` describes it. This crate converts
+//! C structs to views and options, and errors to statuses. This crate passes the element type of
+//! each tensor to the crate `ndscatter`, which selects the code for this type.
 //!
-//! Every function runs inside `boundary::cross`, except those that return a version or the last
-//! failure. No panic unwinds into C. The floating-point mode is the default mode during the call. A
-//! failure stores its message for the calling thread.
+//! Every C function runs inside `boundary::cross`, except the functions that return a version or
+//! report the last failure. `boundary::cross` catches panics, so no panic unwinds into C. During
+//! the call, `boundary::cross` sets the default floating-point mode. A call that fails stores its
+//! message for the calling thread.
 
 #![allow(
     unsafe_code,
@@ -52,20 +53,20 @@ pub use threads::nds_pool;
 
 use std::ffi::{CStr, c_char};
 
-/// Version of the package as a C string.
+/// Version of this package as a string that ends in a NUL.
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,
         Err(_) => panic!("the version contains a NUL"),
     };
 
-/// Returns the version of the library, for example "0.2.0".
+/// Returns the version of the library as a string, for example "0.2.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// Returns the version of this interface: 1.
+/// Returns the version number of this C interface, which is 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_abi_version() -> u32 {
     1

@@ -1,8 +1,8 @@
 //! The C function nds_set_machine_file, which reads a machine description from a file.
 //!
-//! A machine description (`Machine` of the crate) has the cache sizes of a machine and the measured
-//! costs that the crate uses to choose schedules. This module converts the path that C passes. The
-//! crate reads and checks the file.
+//! A machine description (`Machine` of the crate `ndscatter`) contains the cache sizes of a machine
+//! and the measured costs with which the crate chooses schedules. This file converts the path that
+//! C passes. The crate reads and checks the file at this path.
 
 use std::ffi::{CStr, OsStr, c_char};
 
@@ -12,10 +12,11 @@ use crate::boundary;
 use crate::failure::Failure;
 use crate::status::nds_status;
 
-/// Sets the machine description that chooses schedules, for all later calls of the process. The
-/// path names a regular file of at most 64 KiB. A null path restores the machine that the library
-/// detects. An unusable file is an NDS_INVALID_ARGUMENT and changes nothing. No result depends on
-/// the machine description.
+/// Sets the machine description with which all later calls of the process choose their schedules.
+/// The path names a regular file of at most 64 KiB that contains the description. A null path
+/// restores the description that the library itself detects. If the library cannot use the file,
+/// the status is NDS_INVALID_ARGUMENT and the description does not change. No result of a scatter
+/// or gather depends on the machine description.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_set_machine_file(path: *const c_char) -> nds_status {
     boundary::cross(|| {
@@ -23,7 +24,7 @@ pub unsafe extern "C" fn nds_set_machine_file(path: *const c_char) -> nds_status
             Machine::detected().clone().set_current();
             return Ok(());
         }
-        // SAFETY: the path is not null, so it is a string that ends in a NUL (docs/c.md).
+        // SAFETY: the path is not null, so it points to a string that ends in a NUL (docs/c.md).
         let path = unsafe { CStr::from_ptr(path) };
         let machine = Machine::read(path_of(path)?)?;
         machine.set_current();

@@ -1,7 +1,7 @@
-//! The C functions of scatters, gathers, and gradients of gathers.
+//! The C functions of scatters, of gathers, and of gradients of gathers.
 //!
-//! Each function converts its arguments and makes one call of the crate. Knows the names of the
-//! arguments in C.
+//! Each function converts its arguments and makes one call of the crate `ndscatter`. Error messages
+//! use the argument names of C, which this file defines.
 
 use ndscatter::{CacheMode, Operator};
 use ndscatter_host::dlpack::DLTensor;
@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 
-/// An operator as C requests it, with an unchecked axis, number of batch dims or flag.
+/// An operator with the arguments that C passed: an axis, a number of batch dims, or the flag
+/// `circular`. These arguments are unchecked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Nd { batch_dims: i64 },
@@ -24,9 +25,11 @@ pub(crate) enum Request {
 use Request::{Along, Cache, Elements, Nd};
 
 impl Request {
-    /// Checks the axis, number of batch dims or flag, and returns the operator of the crate.
+    /// Checks that `batch_dims` is not negative and that `circular` is 0 or 1. Returns the operator
+    /// of the crate `ndscatter`, which checks the axis later.
     pub(crate) fn operator(self) -> Result<Operator, Failure> {
-        // An axis that does not fit in `isize` is out of range for any rank.
+        // An axis that does not fit in `isize` is replaced by `isize::MAX`, which is out of range
+        // for every rank.
         let axis_of = |axis| isize::try_from(axis).unwrap_or(isize::MAX);
         Ok(match self {
             Self::Nd { batch_dims } => Operator::Nd {
@@ -51,13 +54,13 @@ impl Request {
     }
 }
 
-/// Names in C of data, indices and updates.
+/// Argument names in C of the data, the indices and the updates.
 type Names = [&'static str; 3];
 
 const NAMES: Names = ["data", "indices", "updates"];
 const CACHE_NAMES: Names = ["past_cache", "write_indices", "update"];
 
-/// Makes one scatter call. `names` are the names of the three inputs.
+/// Runs one scatter. `names` are the argument names of the data, the indices and the updates in C.
 ///
 /// # Safety
 ///
@@ -71,7 +74,8 @@ unsafe fn scatter(
 ) -> nds_status {
     boundary::cross(|| {
         // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
-        // call (contract of this function). `data` is dereferenced after `view` has accepted it.
+        // call (contract of this function). `*data` is read after `dlpack::view` has refused a null
+        // `data`.
         unsafe {
             let options = Options::new(options)?;
             let operator = request.operator()?;
@@ -94,11 +98,12 @@ unsafe fn scatter(
     })
 }
 
-/// Makes one gather call. With a `scale`, computes the gradient of the gather instead.
+/// Runs one gather if `scale` is `None`. Otherwise computes the gradient of this gather, multiplied
+/// by `scale`.
 ///
 /// # Safety
 ///
-/// The contract of [`scatter`] holds.
+/// Every pointer is null or valid, as docs/c.md requires.
 unsafe fn gather(
     request: Request,
     [read, indices]: [*const DLTensor; 2],
@@ -108,7 +113,8 @@ unsafe fn gather(
 ) -> nds_status {
     boundary::cross(|| {
         // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
-        // call (contract of this function). `read` is dereferenced after `view` has accepted it.
+        // call (contract of this function). `*read` is read after `dlpack::view` has refused a null
+        // `read`.
         unsafe {
             let options = Options::new(options)?;
             let gather = options.gather(request.operator()?)?;
@@ -131,10 +137,10 @@ unsafe fn gather(
     })
 }
 
-/// Writes a copy of data to output and applies updates to it (ONNX ScatterND). Each tuple along the
-/// last dim of indices addresses the slice of output that one slice of updates changes. The call is
-/// in place if output has the address, shape and strides of data. No struct, shape or strides of
-/// any tensor may lie in the memory that a function writes.
+/// Writes a copy of data to output and applies updates to output (ONNX ScatterND). Each tuple along
+/// the last dim of indices selects one slice of output, and one slice of updates changes it. The
+/// call is in place if output has the address, shape and strides of data. The DLTensor struct, the
+/// shape and the strides of every tensor must be stored outside the memory that a function writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd(
     data: *const DLTensor,
@@ -144,12 +150,13 @@ pub unsafe extern "C" fn nds_scatter_nd(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [data, indices, updates];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter(Nd { batch_dims: 0 }, &NAMES, tensors, output, options) }
 }
 
-/// Writes a copy of data to output and applies updates to it (OpenVINO ScatterUpdate, torch
-/// index_add_). Each index addresses one slice of output along axis.
+/// Writes a copy of data to output and applies updates to output (OpenVINO ScatterUpdate, torch
+/// index_add_). Each index selects one slice of output along axis, and one slice of updates changes
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_update(
     data: *const DLTensor,
@@ -160,13 +167,14 @@ pub unsafe extern "C" fn nds_scatter_update(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [data, indices, updates];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter(Along { axis }, &NAMES, tensors, output, options) }
 }
 
-/// Writes a copy of data to output and applies updates to it (ONNX ScatterElements, torch
-/// scatter_reduce_). Each index is the position, along axis, of the element of output that one
-/// element of updates changes.
+/// Writes a copy of data to output and applies updates to output (ONNX ScatterElements, torch
+/// scatter_reduce_). Each element of updates changes one element of output. The index at the same
+/// position as the element of updates is the position of the element of output along axis. Along
+/// every other axis, the element of output has the position of the element of updates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_elements(
     data: *const DLTensor,
@@ -177,14 +185,15 @@ pub unsafe extern "C" fn nds_scatter_elements(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [data, indices, updates];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter(Elements { axis }, &NAMES, tensors, output, options) }
 }
 
-/// Writes a copy of past_cache to output and the rows of update into it (ONNX TensorScatter).
-/// write_indices holds the position along axis where the rows of each sequence begin. A null
-/// write_indices selects position 0 for all sequences. circular is 0 or 1: with 1, positions wrap
-/// around. With bounds 1, a sequence with a negative position is skipped.
+/// Writes a copy of past_cache to output, and then the rows of update to output (ONNX
+/// TensorScatter). The tensor write_indices holds one position along axis for each sequence, where
+/// the first row of update for this sequence is written. If write_indices is null, this position is
+/// 0 for all sequences. If circular is 1, positions wrap around at the end of axis. If circular is
+/// 0, they do not. If the option bounds is 1, a sequence with a negative position is skipped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter(
     past_cache: *const DLTensor,
@@ -197,12 +206,13 @@ pub unsafe extern "C" fn nds_tensor_scatter(
 ) -> nds_status {
     let operator = Cache { axis, circular };
     let tensors = [past_cache, write_indices, update];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { scatter(operator, &CACHE_NAMES, tensors, output, options) }
 }
 
-/// Copies to output the slices of data that the tuples along the last dim of indices address (ONNX
-/// GatherND). The first batch_dims dims of indices are those of data.
+/// Copies slices of data to output (ONNX GatherND). Each tuple along the last dim of indices
+/// selects one slice of data. The first batch_dims dims of data and of indices are batch dims and
+/// must have equal sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_nd(
     data: *const DLTensor,
@@ -211,11 +221,11 @@ pub unsafe extern "C" fn nds_gather_nd(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Nd { batch_dims }, [data, indices], None, output, options) }
 }
 
-/// Copies to output the slices of data along axis that indices address (ONNX Gather).
+/// Copies slices of data to output (ONNX Gather). Each index selects one slice of data along axis.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather(
     data: *const DLTensor,
@@ -224,12 +234,13 @@ pub unsafe extern "C" fn nds_gather(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Along { axis }, [data, indices], None, output, options) }
 }
 
-/// Copies to output the elements of data whose positions along axis are indices (ONNX
-/// GatherElements).
+/// Copies elements of data to output (ONNX GatherElements). Each index selects one element of data:
+/// the index is the position of this element along axis. Along every other axis, the element of
+/// data has the position of the index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_elements(
     data: *const DLTensor,
@@ -238,14 +249,15 @@ pub unsafe extern "C" fn nds_gather_elements(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Elements { axis }, [data, indices], None, output, options) }
 }
 
-/// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of the output of
-/// nds_gather_nd, and grad_data has the shape of data. Each element of grad_data is the sum of the
-/// gradients of all output elements that the gather read from this element of data, multiplied by
-/// scale. Sums begin at 0 and follow the order of indices. float16 and bfloat16 are summed in
+/// Computes the gradient of nds_gather_nd with respect to data. The tensor grad_output is the
+/// gradient with respect to the output of nds_gather_nd. The tensor grad_data has the shape of
+/// data. Each element of grad_data is a sum multiplied by scale. The sum contains the gradient of
+/// every output element that nds_gather_nd copied from this element of data. Each sum begins at 0
+/// and adds these gradients in the order of indices. Sums of float16 and bfloat16 are computed in
 /// float32. Only floats and complex numbers have gradients.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_nd_backward(
@@ -257,12 +269,12 @@ pub unsafe extern "C" fn nds_gather_nd_backward(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [grad_output, indices];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Nd { batch_dims }, tensors, Some(scale), grad_data, options) }
 }
 
-/// Computes the gradient of nds_gather for data, for example of an embedding. The rules of
-/// nds_gather_nd_backward hold.
+/// Computes the gradient of nds_gather with respect to data, for example of an embedding table. The
+/// description of nds_gather_nd_backward also applies to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_backward(
     grad_output: *const DLTensor,
@@ -273,11 +285,12 @@ pub unsafe extern "C" fn nds_gather_backward(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [grad_output, indices];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Along { axis }, tensors, Some(scale), grad_data, options) }
 }
 
-/// Computes the gradient of nds_gather_elements for data. The rules of nds_gather_nd_backward hold.
+/// Computes the gradient of nds_gather_elements with respect to data. The description of
+/// nds_gather_nd_backward also applies to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_elements_backward(
     grad_output: *const DLTensor,
@@ -288,6 +301,6 @@ pub unsafe extern "C" fn nds_gather_elements_backward(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [grad_output, indices];
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Elements { axis }, tensors, Some(scale), grad_data, options) }
 }

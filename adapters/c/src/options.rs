@@ -1,7 +1,8 @@
-//! The options of a call: the C struct, its checks, and their conversion to options of the crate.
+//! The options of a call: the C struct, its checks, and its conversion to options of the crate
+//! `ndscatter`.
 //!
-//! This module knows the number that C passes for each value of an option, such as 1 for the
-//! reduction add. It knows nothing of tensors.
+//! This file converts the number that C passes for an option to the value of the option, for
+//! example 1 to the reduction add. This file does not depend on tensors.
 
 use ndscatter::{
     Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Operator, Pool,
@@ -12,47 +13,59 @@ use crate::failure::Failure;
 use crate::structs::{self, Sized32};
 use crate::threads::{Threads, nds_pool};
 
-/// Options of a call. Set `size`. A field that is 0 or null has its default. A null pointer to
-/// options selects all defaults.
+/// Options of a call. The caller must set `size`. A field that is 0 or null selects the default of
+/// its option. A null pointer to nds_options selects all defaults.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct nds_options {
-    /// sizeof(nds_options) in the caller's header. Fields beyond it have their defaults.
+    /// Size of this struct in bytes: sizeof(nds_options) in the header that the caller was compiled
+    /// with. The library uses the defaults for fields beyond this size.
     pub size: u32,
     /// Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
     pub reduction: i32,
-    /// Treatment of indices out of bounds: 0 error, 1 skip, 2 clamp.
+    /// What an index that is out of bounds does: 0 the call fails, 1 the tuple of the index is
+    /// skipped, 2 the index is clamped to the nearest valid index.
     pub bounds: i32,
     /// 0: negative indices count from the end. 1: negative indices are out of bounds.
     pub forbid_negative: i32,
-    /// 0: the existing value takes part in the reduction. 1: it does not.
+    /// 0: the reduction of a destination includes the value of data at this destination. 1: the
+    /// reduction excludes this value.
     pub exclude_self: i32,
-    /// Accumulator of float16 and bfloat16: 0 the element type, 1 float32.
+    /// Type in which the values of float16 and bfloat16 are accumulated: 0 the type of the
+    /// elements, 1 float32.
     pub accumulate: i32,
-    /// 0: duplicates are allowed. 1: two tuples with the same destination are an error.
+    /// 0: several tuples may have the same destination. 1: the call fails if two tuples have the
+    /// same destination.
     pub reject_duplicates: i32,
-    /// 0: all threads of the pool. 1: the calling thread. n: at most n threads of the pool.
+    /// Limit of the threads that run the call. 0: all threads of the pool. 1: only the calling
+    /// thread. n: at most n threads of the pool.
     pub max_threads: i32,
-    /// Pool of the host. Null: the pool of the library.
+    /// Thread pool of the host that runs the call. If null, the thread pool of the library runs the
+    /// call.
     pub pool: *const nds_pool,
-    /// Gradient of a scatter without a reduction: 0 for the last update of a destination, 1 for
-    /// every duplicate.
+    /// Gradient of a scatter without a reduction. 0: only the last update of each destination
+    /// receives the gradient of the destination, and the gradients of the other updates are 0. 1:
+    /// every update receives the gradient of its destination.
     pub none_gradient: i32,
-    /// Never read. Callers with an older header have padding here, which may hold any bytes.
+    /// The library ignores this field. In older headers, these bytes are padding and may have any
+    /// values.
     pub reserved: i32,
-    /// 0: concurrent calls share the pool's threads. 1, latency: the call uses all threads that it
-    /// may use. 2, throughput: the call runs on the calling thread. No result depends on the goal.
+    /// Use of the pool's threads. 0: calls that run at the same time on the library's pool divide
+    /// its threads. 1, latency: the call uses all threads that `max_threads` allows, also if other
+    /// calls run. 2, throughput: the call runs on the calling thread. No result depends on this
+    /// field.
     pub goal: i32,
 }
 
 // SAFETY: the struct is `repr(C)` and begins with its size. Its fields are integers and a nullable
-// pointer of 64 bits, so any bytes are valid. Only padding follows the last field.
+// 64-bit pointer, so any bytes are valid field values. Each offset in `ENDS` is the end of a field.
+// The last field ends at byte 52, and only padding follows it.
 unsafe impl Sized32 for nds_options {
     const NAME: &'static str = "nds_options";
     const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, 40, 44, 48, 52];
 }
 
-/// Checked options.
+/// Options of a call after their check.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) reduction: Reduction,
@@ -72,8 +85,8 @@ impl Options {
     ///
     /// # Safety
     ///
-    /// `options` is null or points to readable memory of the size that its `size` declares. Its
-    /// pool satisfies the contract of [`Threads::new`].
+    /// `options` is null or points to readable memory of the size that its field `size` declares.
+    /// Its field `pool` satisfies the safety contract of [`Threads::new`].
     pub(crate) unsafe fn new(options: *const nds_options) -> Result<Self, Failure> {
         let given = if options.is_null() {
             structs::zero::<nds_options>()
@@ -88,8 +101,8 @@ impl Options {
                 "`nds_options.max_threads` is {given}; use 0 or a positive number"
             ))
         })?;
-        // C passes the value of an option as a number. This number is the position of the value in
-        // the array of all values that the calls of `one_of` below pass, such as `Reduction::ALL`.
+        // C passes each option as a number. `one_of` uses this number as a position in the array of
+        // all values of the option, such as `Reduction::ALL`. Position 0 holds the default.
         Ok(Self {
             reduction: one_of("reduction", given.reduction, Reduction::ALL)?,
             include_self: !is_set("exclude_self", given.exclude_self)?,
@@ -108,13 +121,13 @@ impl Options {
                 given.goal,
                 [None, Some(Goal::Latency), Some(Goal::Throughput)],
             )?,
-            // SAFETY: the pool satisfies the contract of `Threads::new` (contract of this
+            // SAFETY: the field `pool` satisfies the contract of `Threads::new` (contract of this
             // function).
             threads: unsafe { Threads::new(given.pool)? },
         })
     }
 
-    /// Returns the pool and the number of workers that run the call.
+    /// Returns the pool, the limit of workers and the goal with which the call runs.
     pub(crate) fn execution(&self) -> Execution<'_> {
         let pool: &dyn Pool = &self.threads;
         let mut execution = Execution::new().pool(pool);
@@ -127,7 +140,7 @@ impl Options {
         execution
     }
 
-    /// Returns the scatter of `operator` with these options.
+    /// Returns a scatter with the operator `operator` and these options.
     pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'_>, Failure> {
         Ok(Scatter::new(operator)?
             .reduction(self.reduction)
@@ -140,8 +153,9 @@ impl Options {
             .execution(self.execution()))
     }
 
-    /// Returns the gather of `operator` with these options. Fails for options that a gather does
-    /// not have: `reject_duplicates` and `reduction`.
+    /// Returns a gather with the operator `operator` and these options. Fails if
+    /// `reject_duplicates` is 1 or `reduction` is not none, because a gather does not have these
+    /// options.
     pub(crate) fn gather(&self, operator: Operator) -> Result<Gather<'_>, Failure> {
         let refused = |option| Err(ndscatter::ScatterError::UnsupportedOption { option }.into());
         if self.duplicates == Duplicates::Reject {
@@ -157,7 +171,8 @@ impl Options {
     }
 }
 
-/// Returns `meanings[value]`: the option's value for the number `value` that C passes.
+/// Returns `meanings[value]`: the value of the option `name` for the number `value` that C passes.
+/// Fails if `value` is not a position of `meanings`.
 pub(crate) fn one_of<T: Copy, const N: usize>(
     name: &'static str,
     value: i32,

@@ -1,6 +1,7 @@
-//! The C functions of kept plans: make, run, explain, free.
+//! The C functions that make, run, explain and free kept plans.
 //!
-//! A kept plan of C also keeps the element type of data. Knows nothing of how the crate plans.
+//! In addition to a kept plan of the crate `ndscatter`, the plan of C stores the element type of
+//! data. This file does not depend on how the crate makes plans.
 
 use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
@@ -16,8 +17,9 @@ use crate::operators::Request::{self, Along, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
-/// A kept plan: everything that depends only on indices, for data of one element type, shape and
-/// strides. Several threads may run a plan at the same time.
+/// A kept plan: the part of a scatter or gather that depends only on indices, computed once for
+/// several runs. A plan is made for one element type, shape and strides of data. Several threads
+/// may run one plan at the same time.
 #[derive(Debug)]
 pub struct nds_plan {
     element: ElementType,
@@ -30,23 +32,25 @@ enum Kind {
     Gather(GatherPlan),
 }
 
-/// Moves a plan to the heap. Fails if memory is exhausted, where `Box::new` would end the process.
+/// Moves a plan to the heap. Fails if memory is exhausted. `Box::new` would end the process
+/// instead.
 fn boxed(plan: nds_plan) -> Result<Box<nds_plan>, Failure> {
     const LAYOUT: Layout = Layout::new::<nds_plan>();
-    // SAFETY: the size of a plan is not 0.
+    // SAFETY: the size of `nds_plan` is not 0, as `alloc` requires.
     let place = unsafe { alloc(LAYOUT) }.cast::<nds_plan>();
     if place.is_null() {
         return Err(Failure::out_of_memory(LAYOUT.size()));
     }
-    // SAFETY: `place` is a fresh allocation with the layout of a plan. It comes from the allocator
-    // that `Box` frees it with.
+    // SAFETY: `place` is a new allocation with the size and alignment of `nds_plan`. It comes from
+    // the global allocator, with which `Box` frees its memory.
     unsafe {
         place.write(plan);
         Ok(Box::from_raw(place))
     }
 }
 
-/// Makes a plan with `make_kind` and writes it to `plan`. Writes null if that fails.
+/// Makes a plan with `make_kind` and writes a pointer to the plan to `*plan`. Writes null to
+/// `*plan` if the plan cannot be made.
 ///
 /// # Safety
 ///
@@ -98,8 +102,9 @@ fn gather(
     Ok(Kind::Gather(made))
 }
 
-/// Makes a plan of nds_scatter_nd. The values of data are not read. The shape and strides of data
-/// must be those of the output of each run.
+/// Makes a plan that runs nds_scatter_nd. The call reads the shape, strides and element type of
+/// data, but not its elements. The output of each run must have the same shape and strides as data
+/// has here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_nd(
     data: *const DLTensor,
@@ -107,7 +112,7 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe {
         make(
             scatter,
@@ -119,7 +124,8 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     }
 }
 
-/// Makes a plan of nds_scatter_update. The rules of nds_plan_scatter_nd hold.
+/// Makes a plan that runs nds_scatter_update. The description of nds_plan_scatter_nd also applies
+/// to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_update(
     data: *const DLTensor,
@@ -128,11 +134,12 @@ pub unsafe extern "C" fn nds_plan_scatter_update(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { make(scatter, Along { axis }, [data, indices], options, plan) }
 }
 
-/// Makes a plan of nds_scatter_elements. The rules of nds_plan_scatter_nd hold.
+/// Makes a plan that runs nds_scatter_elements. The description of nds_plan_scatter_nd also applies
+/// to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_elements(
     data: *const DLTensor,
@@ -141,12 +148,13 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { make(scatter, Elements { axis }, [data, indices], options, plan) }
 }
 
-/// Makes a plan of nds_gather_nd. The values of data are not read. The shape and strides of data
-/// must be those of data in each run.
+/// Makes a plan that runs nds_gather_nd. The call reads the shape, strides and element type of
+/// data, but not its elements. The tensor data of each run must have the same shape and strides as
+/// data has here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather_nd(
     data: *const DLTensor,
@@ -155,11 +163,12 @@ pub unsafe extern "C" fn nds_plan_gather_nd(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { make(gather, Nd { batch_dims }, [data, indices], options, plan) }
 }
 
-/// Makes a plan of nds_gather. The rules of nds_plan_gather_nd hold.
+/// Makes a plan that runs nds_gather. The description of nds_plan_gather_nd also applies to this
+/// function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather(
     data: *const DLTensor,
@@ -168,11 +177,12 @@ pub unsafe extern "C" fn nds_plan_gather(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { make(gather, Along { axis }, [data, indices], options, plan) }
 }
 
-/// Makes a plan of nds_gather_elements. The rules of nds_plan_gather_nd hold.
+/// Makes a plan that runs nds_gather_elements. The description of nds_plan_gather_nd also applies
+/// to this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather_elements(
     data: *const DLTensor,
@@ -181,13 +191,13 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { make(gather, Elements { axis }, [data, indices], options, plan) }
 }
 
-/// Runs a plan. updates is null for a plan of a gather. The run follows only the options
-/// max_threads, pool and goal. For all other options the plan keeps the values that it was made
-/// with.
+/// Runs a plan. The argument updates must be null for a plan of a gather, and must not be null for
+/// a plan of a scatter. Of the options of this call, the run uses only max_threads, pool and goal.
+/// The other options are those with which the plan was made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_run(
     plan: *const nds_plan,
@@ -197,8 +207,8 @@ pub unsafe extern "C" fn nds_plan_run(
     options: *const nds_options,
 ) -> nds_status {
     boundary::cross(|| {
-        // SAFETY: the caller satisfies the contract of the pointers and of the tensors' memory
-        // (docs/c.md).
+        // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers, and tensors
+        // whose memory is valid during the call.
         unsafe {
             let plan = plan
                 .as_ref()
@@ -247,10 +257,11 @@ pub unsafe extern "C" fn nds_plan_run(
     })
 }
 
-/// Writes a text to buffer that describes a run of the plan out of place on the library's pool.
-/// Before the call, *length is the capacity of buffer in bytes. The call sets *length to the length
-/// of the text, including its NUL. If this length exceeds the capacity, nothing is written to
-/// buffer and the status is NDS_INVALID_ARGUMENT.
+/// Writes a text to buffer that explains how the plan would run with the library's pool and an
+/// output that is not data. Before the call, *length must be the size of buffer in bytes. The call
+/// sets *length to the length of the text in bytes, including the NUL that ends the text. If the
+/// size of buffer is less than this length, the call writes nothing to buffer and the status is
+/// NDS_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_explain(
     plan: *const nds_plan,
@@ -258,8 +269,9 @@ pub unsafe extern "C" fn nds_plan_explain(
     length: *mut usize,
 ) -> nds_status {
     boundary::cross(|| {
-        // SAFETY: the caller satisfies the contract of the pointers, and `buffer` has `*length`
-        // bytes (docs/c.md). The text is written only if its length is at most `*length`.
+        // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers and a `buffer`
+        // of `*length` bytes. The text is written only if its length with the NUL is at most
+        // `*length`.
         unsafe {
             let plan = plan
                 .as_ref()
@@ -282,7 +294,8 @@ pub unsafe extern "C" fn nds_plan_explain(
             if buffer.is_null() {
                 return Err(Failure::invalid(format_args!("`buffer` is null")));
             }
-            // The text is formatted twice: an explanation does not change.
+            // The text is formatted a second time. It has the length that was counted, because an
+            // explanation always formats to the same text.
             let mut written = Written {
                 next: buffer.cast(),
                 room: counted.0,
@@ -294,7 +307,7 @@ pub unsafe extern "C" fn nds_plan_explain(
     })
 }
 
-/// A writer that counts the bytes of a text.
+/// A writer that only counts the bytes of a text.
 struct Counted(usize);
 
 impl fmt::Write for Counted {
@@ -304,7 +317,8 @@ impl fmt::Write for Counted {
     }
 }
 
-/// A writer to a buffer of C. The buffer has `room` bytes at `next`, plus one byte for the NUL.
+/// A writer to the buffer of the caller. At `next`, the buffer has `room` unused bytes for text,
+/// followed by one byte for the NUL.
 struct Written {
     next: *mut u8,
     room: usize,
@@ -313,7 +327,8 @@ struct Written {
 impl fmt::Write for Written {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.room = self.room.checked_sub(text.len()).ok_or(fmt::Error)?;
-        // SAFETY: the buffer had at least `text.len()` more bytes, as the subtraction has checked.
+        // SAFETY: before the subtraction, the buffer had `room` unused bytes at `next`. The
+        // subtraction has checked that `room` was at least `text.len()`.
         unsafe {
             self.next
                 .copy_from_nonoverlapping(text.as_ptr(), text.len());
@@ -325,7 +340,7 @@ impl fmt::Write for Written {
 
 impl nds_plan {
     fn explanation(&self) -> Result<Explanation, Failure> {
-        // SAFETY: null stands for the default options.
+        // SAFETY: the pointer is null, which `Options::new` accepts.
         let options = unsafe { Options::new(std::ptr::null())? };
         let (execution, dtype) = (options.execution(), self.element.dtype);
         Ok(match &self.kind {
@@ -335,13 +350,14 @@ impl nds_plan {
     }
 }
 
-/// Frees a plan. No run of the plan may be active. A null plan has no effect.
+/// Frees a plan. During and after this call, no thread may run the plan. If plan is null, the call
+/// does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_free(plan: *mut nds_plan) {
     let _ = boundary::cross(|| {
         if !plan.is_null() {
-            // SAFETY: `make` made the plan with `Box::into_raw`, and the caller returns it once
-            // (docs/c.md).
+            // SAFETY: `make` created the pointer with `Box::into_raw`. The caller frees each plan
+            // at most once (docs/c.md).
             drop(unsafe { Box::from_raw(plan) });
         }
         Ok(())

@@ -1,29 +1,32 @@
-//! The status that C receives, and the facts of a failure (its tuple, axis and index).
+//! The status that a C function returns, and the facts of a failure (such as its tuple, axis and
+//! index).
 //!
-//! Defines plain numbers. Knows nothing of the causes of failures.
+//! This file only defines numbers. It does not depend on the causes of failures.
 
-/// Outcome of a call. Treat an unknown status as a failure.
+/// Outcome of a call. Callers must treat an unknown status as a failure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum nds_status {
     /// The call succeeded.
     NDS_OK = 0,
-    /// A pointer, shape, size or option is invalid, or arguments do not fit together.
+    /// A pointer, shape, size or option is invalid, or two arguments do not fit together.
     NDS_INVALID_ARGUMENT = 1,
-    /// An index is outside its axis.
+    /// An index is out of bounds for its axis.
     NDS_INDEX_OUT_OF_BOUNDS = 2,
-    /// Two tuples have the same destination, and reject_duplicates is set.
+    /// Two tuples have the same destination, and the option reject_duplicates is 1.
     NDS_DUPLICATE_INDEX = 3,
-    /// The request is valid but not supported: a type, a device, or an option that the function
-    /// does not have.
+    /// The call is valid, but the library does not support it: for example an element type, a
+    /// device, or an option that the function does not have.
     NDS_UNSUPPORTED = 4,
     /// An allocation failed.
     NDS_OUT_OF_MEMORY = 5,
-    /// A pool failed, or the library has a bug. Only this failure may leave the output changed.
+    /// The pool of the host failed, or the library has a bug. After this status, the output may be
+    /// changed. After every other failure, the output is unchanged.
     NDS_INTERNAL = 6,
 }
 
-/// Facts of a failure: the tuple, the axis and the index that caused it. An unknown fact is -1.
+/// Facts of a failure: the tuple, the axis and the index that caused it, the earlier tuple of a
+/// duplicate, and the size of the axis. A fact that is unknown is -1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) tuple: i64,

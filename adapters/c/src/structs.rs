@@ -1,12 +1,13 @@
-//! C structs whose first field is their size, so that later versions can append fields.
+//! C structs whose first field is the size of the struct, so that later versions can append fields.
 //!
-//! Reads a struct of an older or a newer caller. Knows nothing of the meaning of the fields.
+//! This file reads structs of callers that were compiled with an older or newer header. It does not
+//! depend on the meaning of the fields.
 
 use std::mem::MaybeUninit;
 
 use crate::failure::Failure;
 
-/// A C struct of the interface whose first field is its size.
+/// A struct of the C interface whose first field is the size of the struct in bytes.
 ///
 /// # Safety
 ///
@@ -15,24 +16,25 @@ use crate::failure::Failure;
 /// - Each offset in `ENDS` is the end of a field. Only padding follows the last field.
 pub(crate) unsafe trait Sized32: Copy {
     const NAME: &'static str;
-    /// Sizes below the full size that a caller may declare, in bytes.
+    /// Sizes in bytes that a caller may declare although they are less than the size of this
+    /// struct.
     const ENDS: &'static [usize];
 }
 
-/// Returns a struct whose fields are all zero or null.
+/// Returns a struct with all fields 0 or null.
 pub(crate) fn zero<S: Sized32>() -> S {
-    // SAFETY: any bytes make a valid struct (`Sized32`).
+    // SAFETY: any bytes are a valid value of the struct (contract of `Sized32`).
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// Returns the size in bytes that the struct at `given` declares. Fails for a size that is neither
-/// in `ENDS` nor at least the full size.
+/// Returns the size in bytes that the first field of the struct at `given` declares. Fails if this
+/// size is less than the size of `S` and not in `ENDS`.
 ///
 /// # Safety
 ///
 /// `given` points to at least four readable bytes.
 pub(crate) unsafe fn size_of_given<S: Sized32>(given: *const S) -> Result<usize, Failure> {
-    // SAFETY: the first four bytes are readable (contract of this function).
+    // SAFETY: the first four bytes at `given` are readable (contract of this function).
     let size = unsafe { given.cast::<u32>().read_unaligned() } as usize;
     if size >= size_of::<S>() || S::ENDS.contains(&size) {
         return Ok(size);
@@ -43,19 +45,22 @@ pub(crate) unsafe fn size_of_given<S: Sized32>(given: *const S) -> Result<usize,
     )))
 }
 
-/// Reads a struct that a caller made with an older or newer header.
+/// Reads a struct of a caller that may have been compiled with an older or newer header.
 ///
-/// Fields beyond the caller's size are zero. Bytes beyond the size of `S` must be zero.
+/// If the caller's struct is smaller than `S`, the missing fields of the result are 0 or null. If
+/// the caller's struct is larger than `S`, each of its bytes beyond the size of `S` must be 0, or
+/// the call fails.
 ///
 /// # Safety
 ///
-/// `given` points to readable memory of the size that its first field declares, and of at least
-/// four bytes.
+/// `given` points to readable memory. The memory has the size that the first field declares, but at
+/// least four bytes.
 pub(crate) unsafe fn read<S: Sized32>(given: *const S) -> Result<S, Failure> {
-    // SAFETY: the first four bytes are readable (contract of this function).
+    // SAFETY: the first four bytes at `given` are readable (contract of this function).
     let size = unsafe { size_of_given(given) }?;
     for position in size_of::<S>()..size {
-        // SAFETY: `position` is below the declared size, whose bytes are readable.
+        // SAFETY: `position` is less than the declared size, and all bytes of that size are
+        // readable (contract of this function).
         if unsafe { given.cast::<u8>().add(position).read() } != 0 {
             return Err(Failure::unsupported(format_args!(
                 "`{name}` has bytes that are not 0 beyond byte {known}, where this version has no \
@@ -67,8 +72,9 @@ pub(crate) unsafe fn read<S: Sized32>(given: *const S) -> Result<S, Failure> {
     }
     let mut value = zero::<S>();
     let known = size.min(size_of::<S>());
-    // SAFETY: `known` is at most the declared size and at most the size of `value`. Any bytes make
-    // a valid struct (`Sized32`).
+    // SAFETY: `known` is at most the declared size, so the source bytes are readable (contract of
+    // this function). `known` is at most the size of `value`. Any bytes are a valid value of the
+    // struct (contract of `Sized32`).
     unsafe {
         std::ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut value).cast(), known);
     }

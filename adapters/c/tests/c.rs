@@ -1,5 +1,5 @@
-//! Compiles and runs programs in C and C++ against the header and the shared library, as a host
-//! does.
+//! Tests that compile C and C++ programs with the header, link them to the shared library and run
+//! them, as a host does.
 
 #![cfg(unix)]
 
@@ -7,13 +7,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program to build and run.
+/// A program that a test builds and runs.
 struct Program<'a> {
     /// Name of the executable.
     name: &'a str,
     compiler: &'a str,
     flags: &'a [&'a str],
-    /// Source files, and folders whose C files are all sources.
+    /// Paths of source files and of folders. Every C file in such a folder is a source file.
     sources: &'a [&'a str],
 }
 
@@ -27,8 +27,9 @@ const C: &[&str] = &[
 ];
 const CPP: &[&str] = &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread"];
 
-/// Returns a folder with the shared library under both names of an installation: the name that
-/// programs link and the soname that they load. Cargo puts the library next to the test.
+/// Returns a folder with two links to the shared library, for the two names that an installation
+/// has: the name that the linker uses, and the soname that the program loads. Cargo builds the
+/// library into the folder of the test executable.
 fn installed(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.with_file_name("libndscatter_c.so");
@@ -36,7 +37,7 @@ fn installed(name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).expect("a folder for the library");
     for name in ["libndscatter_c.so", "libndscatter_c.so.1"] {
         let link = folder.join(name);
-        // The link may exist from an earlier run.
+        // Removes a link of an earlier run. This fails if there is none.
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(&library, &link).expect("a link to the library");
     }
@@ -102,7 +103,7 @@ fn the_interface_with_the_structs_of_the_header() {
     TEST.build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
 }
 
-/// Uses `<dlpack/dlpack.h>` if it is installed.
+/// The program includes `<dlpack/dlpack.h>` if this header is installed.
 #[test]
 fn the_interface_with_the_header_of_dlpack() {
     Program {
@@ -133,7 +134,7 @@ fn the_example_in_cpp() {
     .build_and_run(&[]);
 }
 
-/// The program replaces the allocator of glibc.
+/// The program replaces the memory allocation functions of glibc.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn a_failed_allocation_never_ends_the_process() {
@@ -145,7 +146,7 @@ fn a_failed_allocation_never_ends_the_process() {
     .build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
 }
 
-/// The program replaces `pthread_create`.
+/// The program replaces the function `pthread_create`.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn refused_threads_are_requested_again() {

@@ -1,20 +1,20 @@
 //! The structs of DLPack 1.x, and DLPack's codes of devices and element types.
 //!
-//! This module knows the layout of each struct. It knows nothing of how hosts exchange or use
-//! tensors.
+//! This module defines the layout of each struct. It contains no code that exchanges tensors with
+//! hosts or uses tensors.
 
 use std::ffi::c_void;
 use std::fmt;
 
 use ndscatter::DType;
 
-/// The device that owns memory.
+/// The device on which memory is located.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLDevice {
-    /// The kind of device.
+    /// The code of the kind of device, for example 1 for CPU memory (kDLCPU).
     pub device_type: i32,
-    /// The number of the device among the devices of this kind.
+    /// The number of the device among the devices of this kind, counted from 0.
     pub device_id: i32,
 }
 
@@ -25,23 +25,23 @@ impl DLDevice {
         device_id: 0,
     };
 
-    /// Whether the CPU can access the memory of this kind of device: kDLCPU, kDLCUDAHost or
-    /// kDLROCMHost.
+    /// Whether the CPU can access the memory of this kind of device. Returns true for kDLCPU,
+    /// kDLCUDAHost and kDLROCMHost.
     #[inline]
     pub const fn is_host(device_type: i32) -> bool {
         matches!(device_type, 1 | 3 | 11)
     }
 }
 
-/// The type of elements.
+/// The element type of a tensor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDataType {
-    /// The kind of number.
+    /// The code of the kind of number, for example 2 for floats (kDLFloat).
     pub code: u8,
     /// Bits of one number.
     pub bits: u8,
-    /// Count of numbers in one element.
+    /// Count of numbers in one element: 1 for a scalar, more for a vector.
     pub lanes: u16,
 }
 
@@ -54,23 +54,24 @@ impl fmt::Display for DLDataType {
 }
 
 impl DLDataType {
-    /// Code of complex numbers (kDLComplex).
+    /// Type code of complex numbers (kDLComplex).
     pub const COMPLEX: u8 = 5;
 
-    /// Smallest type code of the types that the crate only moves, such as 8-bit floats.
+    /// Smallest type code of the types whose elements ndscatter copies but never computes with,
+    /// such as 8-bit floats. All larger codes are also codes of such types.
     const MOVED: u8 = 7;
 
-    /// Whether elements of this type are only moved.
+    /// Whether ndscatter only copies elements of this type and never computes with them.
     ///
-    /// The crate moves elements of such a type and never computes with them. It has one opaque
-    /// dtype for all types of this kind with the same size, for example [`DType::Bytes1`] for every
-    /// 8-bit float. Only this struct distinguishes these types.
+    /// ndscatter has one opaque dtype for all such types of equal size, for example
+    /// [`DType::Bytes1`] for every 8-bit float. The opaque dtype does not distinguish these
+    /// types. The fields of this struct do.
     #[inline]
     pub const fn is_moved(self) -> bool {
         self.code >= Self::MOVED
     }
 
-    /// Returns the dtype of the crate, or `None` for a type that the crate does not support.
+    /// Returns ndscatter's dtype for this type, or `None` if ndscatter does not support the type.
     #[inline]
     pub const fn dtype(self) -> Option<DType> {
         if self.is_moved() {
@@ -100,9 +101,10 @@ impl DLDataType {
         })
     }
 
-    /// Whether ml_dtypes, the package of numpy's 8-bit floats, gives this type this name.
+    /// Whether `name` is the name of this type in the Python package ml_dtypes. This package adds
+    /// 8-bit floats to numpy.
     ///
-    /// ml_dtypes has names only for single floats, so a type of several lanes has no name.
+    /// A type with more than one lane has no name, because ml_dtypes names only scalar types.
     pub fn is_called(self, name: &str) -> bool {
         let number = self.code.checked_sub(Self::MOVED).map(usize::from);
         let known = number.and_then(|number| MOVED_NAMES.get(number));
@@ -110,8 +112,9 @@ impl DLDataType {
     }
 }
 
-/// Names of the 8-bit floats, in ascending order of their DLPack type codes. The codes are
-/// consecutive. The first name, `float8_e3m4`, has the code [`DLDataType::MOVED`].
+/// Names of the 8-bit floats in ml_dtypes, in ascending order of their DLPack type codes. The codes
+/// of these types are consecutive. The first type, `float8_e3m4`, has the code
+/// [`DLDataType::MOVED`].
 const MOVED_NAMES: [&str; 8] = [
     "float8_e3m4",
     "float8_e4m3",
@@ -137,9 +140,9 @@ pub struct DLTensor {
     pub dtype: DLDataType,
     /// Size of each dimension.
     pub shape: *mut i64,
-    /// Stride of each dimension in elements. Null for a row-major tensor.
+    /// Stride of each dimension in elements. A null pointer means that the tensor is row-major.
     pub strides: *mut i64,
-    /// Bytes from `data` to the first element.
+    /// Distance from `data` to the first element, in bytes.
     pub byte_offset: u64,
 }
 
@@ -155,7 +158,7 @@ impl DLTensor {
     }
 }
 
-/// A tensor with its owner, in the unversioned form of DLPack before 1.0.
+/// A tensor with its owner. This struct is the form of DLPack before 1.0, without a version field.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
@@ -167,11 +170,11 @@ pub struct DLManagedTensor {
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
-/// A tensor with its owner.
+/// A tensor with its owner. This struct is the form of DLPack 1.0 and later, with a version field.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
-    /// Version of the fields after the deleter.
+    /// DLPack version that defines the layout of this struct and the meaning of its fields.
     pub version: DLPackVersion,
     /// Context of the owner.
     pub manager_ctx: *mut c_void,
@@ -184,9 +187,9 @@ pub struct DLManagedTensorVersioned {
 }
 
 impl DLManagedTensorVersioned {
-    /// Flag: the memory must not be written.
+    /// Flag bit: the receiver must not write to the memory.
     pub const READ_ONLY: u64 = 1;
-    /// Flag: the memory is a copy that only the receiver accesses.
+    /// Flag bit: the memory is a copy made for the receiver, and only the receiver accesses it.
     pub const IS_COPIED: u64 = 2;
 }
 
@@ -194,9 +197,11 @@ impl DLManagedTensorVersioned {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackVersion {
-    /// Major version. A struct of another major version keeps only the position of the deleter.
+    /// Major version. If the receiver does not know this major version, it may use only the version
+    /// and the deleter, because the rest of the struct may have another layout.
     pub major: u32,
-    /// Minor version. A later minor version adds flags and fields.
+    /// Minor version. A later minor version adds codes, for example of devices, and does not change
+    /// the layout of the struct.
     pub minor: u32,
 }
 

@@ -1,23 +1,23 @@
 //! Sets and restores the floating-point mode of the calling thread: rounding, flush-to-zero and
 //! traps.
 //!
-//! Kernels compute in the default mode, so the caller's mode does not change their results. The
-//! default mode rounds to nearest, keeps subnormal numbers and has no traps. This module knows the
-//! control registers of x86-64 and aarch64.
+//! Kernels compute in the default mode, so the mode of the thread that calls the library does not
+//! change the results. The default mode rounds to nearest, keeps subnormal numbers and has no
+//! traps. This module sets the mode on x86-64 and aarch64. On other architectures it does nothing.
 
 use std::arch::asm;
 
-/// A guard that keeps the calling thread in the default floating-point mode. The drop of the guard
-/// restores the thread's previous mode.
+/// A guard that keeps the calling thread in the default floating-point mode. When the guard is
+/// dropped, it restores the mode that the thread had before the guard was created.
 #[derive(Debug)]
 pub struct DefaultMode {
-    /// Previous value of the thread's floating-point control register, if its mode was not the
-    /// default mode.
+    /// Value of the thread's floating-point control register before the guard was created. `None`:
+    /// the thread was already in the default mode, so there is nothing to restore.
     changed: Option<Register>,
 }
 
 impl DefaultMode {
-    /// Sets the default floating-point mode on the calling thread.
+    /// Sets the calling thread to the default floating-point mode, until the guard is dropped.
     #[must_use = "the drop of this guard restores the previous mode"]
     pub fn enter() -> Self {
         let found = read();
@@ -45,15 +45,17 @@ mod register {
 
     /// The MXCSR register.
     pub(super) type Register = u32;
-    /// All bits except the status flags of exceptions.
+    /// Bits of MXCSR that select the mode: denormals-are-zero, exception masks, rounding and
+    /// flush-to-zero. The other bits are the exception status flags and reserved bits.
     pub(super) const CONTROL: Register = 0xffc0;
-    /// All exceptions masked, rounding to nearest, subnormals kept.
+    /// Value of the `CONTROL` bits in the default mode: all exceptions masked, rounding to nearest,
+    /// subnormal numbers kept.
     pub(super) const DEFAULT: Register = 0x1f80;
 
     pub(super) fn read() -> Register {
         let mut value: Register = 0;
-        // SAFETY: every x86-64 processor has this register. The instruction stores it to a local
-        // variable.
+        // SAFETY: every x86-64 processor has the MXCSR register. The instruction stores the
+        // register in the local variable `value`, which has the same size of 4 bytes.
         unsafe {
             asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags));
         }
@@ -61,8 +63,8 @@ mod register {
     }
 
     pub(super) fn write(value: Register) {
-        // SAFETY: `value` comes from `read`. Its control bits are unchanged or those of `DEFAULT`,
-        // so no reserved bit is set.
+        // SAFETY: `value` is a result of `read`, either unchanged or with its `CONTROL` bits
+        // replaced by `DEFAULT`. Therefore no reserved bit of `value` is set.
         unsafe {
             asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags));
         }
@@ -75,27 +77,30 @@ mod register {
 
     /// The FPCR register.
     pub(super) type Register = u64;
-    /// Rounding, both flush-to-zero bits, default NaN, alternative half precision, and traps.
+    /// Bits of FPCR that select the mode: rounding, both flush-to-zero bits, default NaN,
+    /// alternative half precision, and traps.
     pub(super) const CONTROL: Register = 0x07c8_9f00;
     pub(super) const DEFAULT: Register = 0;
 
     pub(super) fn read() -> Register {
         let value;
-        // SAFETY: every aarch64 processor has this register.
+        // SAFETY: every aarch64 processor has the FPCR register. The instruction only reads it.
         unsafe { asm!("mrs {}, fpcr", out(reg) value, options(nomem, nostack, preserves_flags)) };
         value
     }
 
     pub(super) fn write(value: Register) {
-        // SAFETY: `value` comes from `read`, unchanged or with cleared control bits.
+        // SAFETY: `value` is a result of `read`, either unchanged or with all `CONTROL` bits
+        // cleared. Therefore every bit of `value` is valid for FPCR.
         unsafe { asm!("msr fpcr, {}", in(reg) value, options(nostack, preserves_flags)) };
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod register {
-    /// Placeholder: this architecture's register is unknown. The caller's mode is assumed to be the
-    /// default mode.
+    /// Placeholder type, because this module does not know the control register of this
+    /// architecture. It assumes that each thread is already in the default mode, and changes
+    /// nothing.
     pub(super) type Register = u32;
     pub(super) const CONTROL: Register = 0;
     pub(super) const DEFAULT: Register = 0;
@@ -116,7 +121,7 @@ mod tests {
     #[test]
     fn the_guard_sets_the_default_mode_and_restores_the_previous_mode() {
         let before = read();
-        // Flush to zero, denormals are zero, rounding towards zero.
+        // Bits of MXCSR for flush-to-zero, denormals-are-zero and rounding towards zero.
         let odd = before | 0xe040;
         write(odd);
         let mode = DefaultMode::enter();

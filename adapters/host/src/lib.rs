@@ -1,7 +1,9 @@
-//! Shared code of all adapters to foreign hosts.
+//! Code that the adapters of ndscatter to different host runtimes share.
 //!
-//! No panic unwinds into the host. Results are those of the default floating-point mode. Rayon or
-//! the host's parallel-for runs the tasks. Hosts exchange tensors as DLPack structs.
+//! This crate catches panics, so that no panic unwinds into the host. It sets the default
+//! floating-point mode for each call from the host, so that the host's mode does not change
+//! results. It runs tasks on rayon's threads or with the host's parallel-for function. It defines
+//! the DLPack structs in which hosts exchange tensors.
 //!
 //! | module | knows |
 //! |---|---|
@@ -10,7 +12,7 @@
 //! | `rayon_threads` | rayon's threads, in the default floating-point mode |
 //! | `dlpack` | DLPack's structs and codes |
 //!
-//! Knows nothing of operators or of a particular host.
+//! This crate contains no code for operators or for a particular host.
 
 #![allow(
     unsafe_code,
@@ -28,20 +30,20 @@ pub use rayon_threads::RayonThreads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Error of a call of the library that panicked. Each panic is a bug in the library.
+/// Error of [`cross`]: the call panicked. A panic in a call is a bug in the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Runs a call from a host in the default floating-point mode and catches its panics. Restores the
-/// host's mode afterwards.
+/// Runs `call`, which a host requested, in the default floating-point mode and catches a panic of
+/// `call`. Restores the previous mode of the calling thread afterwards.
 ///
 /// # Errors
 ///
-/// [`Panicked`] if the call panicked.
+/// Returns [`Panicked`] if `call` panicked.
 pub fn cross<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     let _mode = DefaultMode::enter();
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        // Dropping the payload could panic again.
+        // The payload of the panic is leaked, because its drop could panic again.
         std::mem::forget(payload);
         Panicked
     })

@@ -1,37 +1,39 @@
-//! Runs tasks on a host's parallel-for, which takes a function and a pointer.
+//! Runs tasks with a host's parallel-for, a function that takes a C function and a pointer.
 //!
-//! Converts a closure to these two, and records failures and panics. Knows nothing of the host's
-//! threads.
+//! This module converts a Rust closure to a C function and a pointer, and records failures of the
+//! parallel-for and panics of tasks. It contains no code for the host's threads.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cross;
 
-/// A task as a host calls it: a pointer that the host passes through, and the task's index.
+/// The C function that a host calls once for each task. `argument` is the pointer that the
+/// parallel-for received, unchanged. `index` is the index of the task.
 pub type HostTask = unsafe extern "C" fn(argument: *mut c_void, index: usize);
 
-/// The state that the tasks of one parallel-for share.
+/// The state that all tasks of one execution of a parallel-for share.
 struct Job<'a> {
     task: &'a (dyn Fn(usize) + Sync),
     panicked: AtomicBool,
 }
 
-/// The parallel-for runs of one call, and whether one of them failed.
+/// Runs parallel-fors during one call of the library, and records whether any of them has failed.
 #[derive(Debug, Default)]
 pub struct HostTasks {
     failed: AtomicBool,
 }
 
 impl HostTasks {
-    /// Runs `task` for each index that the host's parallel-for calls it with.
+    /// Runs a parallel-for of the host in which each index calls `task`.
     ///
-    /// `start` passes a function and its argument to the host. `start` must not return before every
-    /// call of the function has returned. The result of `start` is whether the host succeeded. Each
-    /// task runs in the default floating-point mode, whatever the mode of its thread.
+    /// `start` starts the host's parallel-for with the function and the pointer that it receives.
+    /// `start` must not return before every call of the function has returned. `start` returns true
+    /// if the host reports success, otherwise false. Each task runs in the default floating-point
+    /// mode, whatever the mode of the thread that runs the task.
     ///
-    /// This function does not check that the host runs each task exactly once. `task` must check
-    /// this.
+    /// This function does not check that the host runs each index exactly once. The caller
+    /// must check this, for example by counting in `task`.
     pub fn run(
         &self,
         task: &(dyn Fn(usize) + Sync),
@@ -47,20 +49,22 @@ impl HostTasks {
         }
     }
 
-    /// Whether the host has reported a failure or a task has panicked.
+    /// Whether the host has reported a failure or a task has panicked, in any parallel-for that
+    /// this value has run.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// Runs one task. The host calls this function on any thread.
+/// Runs the task with the index `index`. The host may call this function on any thread.
 ///
 /// # Safety
 ///
-/// `argument` comes from a [`HostTasks::run`] that has not returned.
+/// `argument` must be the pointer that a call of [`HostTasks::run`] has passed to its `start`. That
+/// call must not have returned.
 unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
-    // SAFETY: `argument` points to the `Job` of a `HostTasks::run` that has not returned (contract
-    // of this function).
+    // SAFETY: `argument` points to the `Job` of a call of `HostTasks::run` that has not returned
+    // (contract of this function). Therefore the `Job` still lives.
     let job = unsafe { &*argument.cast_const().cast::<Job<'_>>() };
     if cross(|| (job.task)(index)).is_err() {
         job.panicked.store(true, Ordering::Relaxed);
@@ -83,7 +87,8 @@ mod tests {
         let fails = |tasks| {
             let host = HostTasks::default();
             host.run(&task, |function, argument| {
-                // SAFETY: the parallel-for that made the argument has not returned.
+                // SAFETY: `argument` comes from the `HostTasks::run` that calls this closure, so
+                // that call has not returned.
                 (0..tasks).for_each(|index| unsafe { function(argument, index) });
                 true
             });

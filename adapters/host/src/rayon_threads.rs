@@ -1,4 +1,4 @@
-//! A pool of rayon's threads inside a foreign host.
+//! A pool that runs tasks on rayon's threads in the process of a host.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -6,10 +6,11 @@ use ndscatter::{Pool, Rayon};
 
 use crate::DefaultMode;
 
-/// A pool of rayon's threads whose tasks compute in the default floating-point mode.
+/// A pool that runs tasks on rayon's threads, each task in the default floating-point mode.
 ///
-/// A new thread may inherit another mode from the thread that started it. Each task therefore sets
-/// the default mode itself ([`DefaultMode::enter`]) and restores the thread's mode at its end.
+/// A thread of rayon may not be in the default mode, because a new thread may inherit the mode of
+/// the thread that started it. Each task therefore sets the default mode ([`DefaultMode::enter`])
+/// and restores the thread's previous mode when the task ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RayonThreads;
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares onnxruntime's scatter kernels with ndscatter's kernels, in the same models.
+"""Measures onnxruntime's scatter kernels and ndscatter's kernels in the same models.
 
     python adapters/onnxruntime/bench/run.py
 
-`--help` and README.md describe the options.
+The option `--help` prints the options. README.md describes them too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
-# The workloads, the oracle and the clock come from the comparison with other runtimes.
+# `ortbench` imports the workloads, the oracle and other modules from the package `compare` in
+# benches/compare.
 sys.path[:0] = [str(FOLDER), str(ROOT / "benches" / "compare")]
 
 from ortbench.main import main

@@ -4,14 +4,18 @@
     cargo build --release -p ndscatter-onnxruntime
     python3 adapters/onnxruntime/examples/decoder_step.py [--tensor-scatter]
 
-Each layer writes the keys and values of one token per sequence into its caches, with ScatterND or
-TensorScatter. Then the layer computes attention over the whole caches. Two sessions run the same
-model: one session with the library of ndscatter and one session without the library.
+In each step, each layer writes the keys and values of one token per sequence into its caches, with
+ScatterND or TensorScatter. Then the layer computes attention over its whole caches. Two sessions
+run the same model. One session uses ndscatter's library of custom operators. The other session uses
+the built-in operators of onnxruntime.
 
-The caches are buffers of the caller, and the outputs are bound to the same buffers or to other
-buffers. With the same buffers, neither session copies a cache: a step writes only the rows of the
-token. With other buffers, each step copies all caches, and the copies are most of the time of the
-step. The built-in operators copy on one thread. The example requires numpy, onnx and onnxruntime.
+The input caches are buffers of this program. Each step is timed with two choices of buffers for the
+output caches. If the output caches are the buffers of the input caches, neither session copies a
+cache, and a step writes only the rows of the new tokens into the caches. If the output caches are
+other buffers, each step also copies all caches, which have 1 GiB with the default options. The
+built-in operators copy on one thread.
+
+The example requires numpy, onnx and onnxruntime.
 """
 
 import argparse
@@ -51,7 +55,8 @@ def arguments():
 
 
 class Decoder:
-    """Builder of the model. Its methods add nodes and constants and return their names."""
+    """Builder of the decoder model. Most methods add nodes to the graph and return the name of the
+    last node's output."""
 
     VOCABULARY = 1000
 
@@ -86,7 +91,8 @@ class Decoder:
         return self.node("LayerNormalization", value, ones)
 
     def slots(self):
-        """Adds the indices of ScatterND: (sequence, head, position) for each head."""
+        """Adds nodes that compute the indices of ScatterND: one tuple (sequence, head, position)
+        for each sequence and head. `position` is the cache position of the sequence's new token."""
         args = self.args
         pairs = np.stack(np.indices((args.sequences, args.heads)), axis=-1)
         shape = self.constant(np.array([args.sequences, args.heads, 1], np.int64))
@@ -94,14 +100,17 @@ class Decoder:
         return self.node("Concat", self.constant(pairs.astype(np.int64)), position, axis=-1)
 
     def mask(self):
-        """Adds the attention mask: 0 up to the position of each sequence, and -1e9 after it."""
+        """Adds nodes that compute the attention mask of each sequence. The mask is 0 for cache
+        positions up to and including the position of the new token, and -1e9 for later
+        positions."""
         every = self.constant(np.arange(self.args.positions, dtype=np.int64))
         later = self.node("Greater", every, self.reshape("positions", -1, 1, 1, 1))
         low, zero = self.constant(np.float32(-1e9)), self.constant(np.float32(0))
         return self.node("Where", later, low, zero)
 
     def write(self, cache, token):
-        """Adds the scatter that writes the rows of one token into a cache."""
+        """Adds the scatter node that writes the rows of each sequence's new token into one
+        cache."""
         args, output = self.args, f"new_{cache}"
         if args.tensor_scatter:
             rows = self.reshape(token, args.sequences, args.heads, 1, args.depth)
@@ -127,7 +136,7 @@ class Decoder:
         return self.linear(inner, 4 * self.width, self.width)
 
     def build(self):
-        """Builds the model and returns its bytes."""
+        """Builds the model and returns it in serialized form."""
         args = self.args
         self.where, self.masked = None if args.tensor_scatter else self.slots(), self.mask()
         value = self.node("Gather", self.weight(self.VOCABULARY, self.width), "tokens")
@@ -145,7 +154,8 @@ class Decoder:
         graph = helper.make_graph(self.nodes, "decoder", inputs, outputs, self.weights)
         opset = helper.make_opsetid("", 24 if args.tensor_scatter else 18)
         model = helper.make_model(graph, opset_imports=[opset])
-        # The IR version of the opset. The default of the onnx package may be too new for the host.
+        # The IR version that belongs to the opset. The default IR version of the onnx package may
+        # be too new for onnxruntime.
         model.ir_version = 12 if args.tensor_scatter else 8
         return model.SerializeToString()
 
@@ -159,16 +169,19 @@ def cache_shape(args):
 
 
 class Session:
-    """A session with profiling. `runs` has the title of each run: SAME, OTHER or "check"."""
+    """A session of onnxruntime with profiling. `runs` has one title for each run: "check" for a run
+    that checks results, and SAME or OTHER for a timed run with these output buffers."""
 
     def __init__(self, model, args, library, folder):
         options = ort.SessionOptions()
         options.intra_op_num_threads = args.threads
         options.enable_profiling = True
-        # The built-in TensorScatter logs a warning for each copy.
+        # Logs only errors, because the built-in TensorScatter logs a warning each time it copies a
+        # cache.
         options.log_severity_level = 3
         options.profile_file_prefix = str(folder / ("ndscatter" if library else "built-in"))
-        # Without this option, the threads of one session spin while the other session is timed.
+        # Stops the threads of this session from spinning between runs. Otherwise they would use
+        # CPUs while the other session is timed.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if library:
             options.register_custom_ops_library(str(library))
@@ -183,7 +196,8 @@ class Session:
         return 1e3 * (time.perf_counter() - start)
 
     def shares(self):
-        """Returns for each title the median fraction of a run's time that scatters use."""
+        """Returns for each title the fraction of a run's time in which scatter nodes run: the
+        median over the runs with this title."""
         events = json.loads(Path(self.session.end_profiling()).read_text())
         runs = [event for event in events if event["name"] == "model_run"]
         scatters = [event for event in events if event.get("args", {}).get("op_name") in SCATTERS]
@@ -196,7 +210,7 @@ class Session:
 
 
 class Step:
-    """The buffers of the inputs and outputs of a step."""
+    """The buffers for the inputs and outputs of a decoder step."""
 
     def __init__(self, args):
         self.args = args
@@ -205,7 +219,7 @@ class Step:
         self.caches = [random.standard_normal(shape, dtype=np.float32) for _ in cache_names(args)]
         self.others = [np.zeros_like(cache) for cache in self.caches]
         self.tokens = random.integers(0, Decoder.VOCABULARY, args.sequences)
-        # Each sequence has a different position.
+        # Each sequence has a random position for its first new token.
         self.positions = args.positions // 2 + random.integers(0, args.positions // 4, args.sequences)
         self.logits = np.zeros([args.sequences, Decoder.VOCABULARY], np.float32)
 
@@ -213,7 +227,8 @@ class Step:
         return self.caches if title == SAME else self.others
 
     def bind(self, session, title):
-        """Binds the inputs and outputs of a session to the buffers."""
+        """Binds the inputs and outputs of a session to the buffers. `title` (SAME or OTHER) selects
+        the buffers of the output caches."""
         bound = session.session.io_binding()
         names = cache_names(self.args)
         inputs = {"tokens": self.tokens, "positions": self.positions, **dict(zip(names, self.caches))}
@@ -226,7 +241,8 @@ class Step:
         return bound
 
     def spoil(self, title):
-        """Fills the memory that a step must write with NaN, so that stale results are detected."""
+        """Fills with NaN all output elements that the next step must write. An element that the
+        step does not write then makes a logit NaN, which `digest` detects."""
         self.logits.fill(np.nan)
         for cache in self.outputs(title):
             if title == SAME:
@@ -235,14 +251,15 @@ class Step:
                 cache.fill(np.nan)
 
     def digest(self, title):
-        """Returns a checksum of each tensor that the step has written."""
+        """Returns a checksum of each output tensor: the logits and all caches."""
         assert np.isfinite(self.logits).all(), "the step has read memory that it should have overwritten"
         return [zlib.crc32(array) for array in (self.logits, *self.outputs(title))]
 
 
 def check(step, bound, sessions, title):
-    """Checks that the session with the library and the session without it write the same bits. The
-    runs also warm up the sessions: in the first runs, ndscatter counts the host's threads."""
+    """Checks that the session with ndscatter and the session with the built-in operators write the
+    same bits. The runs of this check also warm up the sessions: in its first runs, ndscatter counts
+    the threads of onnxruntime."""
     digests = []
     for name, session in sessions.items():
         for _ in range(WARM_UP):
@@ -253,7 +270,8 @@ def check(step, bound, sessions, title):
 
 
 def measure(step, bound, sessions, title):
-    """Returns the median milliseconds of a step of each session. The runs are interleaved."""
+    """Returns for each session the median time of a step in milliseconds. The two sessions run
+    alternately."""
     times = {name: [] for name in sessions}
     for _ in range(step.args.steps):
         for name, session in sessions.items():
@@ -263,7 +281,8 @@ def measure(step, bound, sessions, title):
 
 
 def check_counts(args, session):
-    """Checks with the library's counter that the library ran all scatters."""
+    """Checks that ndscatter's library ran all scatter nodes of its session. The library counts its
+    runs."""
     counted = ctypes.CDLL(str(args.library)).ndscatter_onnxruntime_runs()
     expected = len(session.runs) * len(cache_names(args))
     assert counted == expected, f"the library has run {counted} of {expected} scatters"

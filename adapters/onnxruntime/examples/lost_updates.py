@@ -3,9 +3,9 @@
     pip install onnxruntime
     python adapters/onnxruntime/examples/lost_updates.py
 
-The kernel of ONNX Runtime adds updates with equal indices from several threads without
-synchronisation, so it loses some of them. With the package `ndscatter` installed
-(`pip install ./adapters/python`), the same model also runs on the kernels of ndscatter.
+Several threads of ONNX Runtime's kernel add to the same bin without synchronisation, so
+updates can be lost. If the package `ndscatter` is installed (`pip install ./adapters/python`), the
+script then runs the same model on the kernels of ndscatter.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import onnxruntime as ort
 
 KEYS, BINS, RUNS = 4_000_000, 1024, 20
 
-# One node: counts = ScatterND(data, indices, updates, reduction="add"), opset 18, int64.
-# The model is embedded, so that the package `onnx` is not required.
+# The bytes of an ONNX model with one node: counts = ScatterND(data, indices, updates,
+# reduction="add"), opset 18, int64. The model is embedded, so that the script does not require the
+# package `onnx`.
 MODEL = base64.b64decode(
     "CAg6tgEKQAoEZGF0YQoHaW5kaWNlcwoHdXBkYXRlcxIGY291bnRzIglTY2F0dGVyTkQqEwoJcmVkdWN0aW9uIgNhZGSg"
     "AQMSBmNvdW50c1oWCgRkYXRhEg4KDAgHEggKBhIEYmluc1odCgdpbmRpY2VzEhIKEAgHEgwKBhIEa2V5cwoCCAFaGQoH"
@@ -29,7 +30,7 @@ MODEL = base64.b64decode(
 
 
 def count(name: str, options: ort.SessionOptions, threads: int) -> int:
-    """Runs the model `RUNS` times. Prints and returns the number of wrong runs."""
+    """Runs the model `RUNS` times. Prints and returns how many runs returned wrong counts."""
     options.intra_op_num_threads = threads
     session = ort.InferenceSession(MODEL, options, providers=["CPUExecutionProvider"])
     keys = np.random.default_rng(0).integers(0, BINS, (KEYS, 1))

@@ -3,10 +3,10 @@
 
     rewrite_domain.py in.onnx out.onnx
 
-Rewrite a model only in one of two cases: the host does not let the library replace the operators of
-the ONNX standard, or you want to use options that only the operators of the domain "ndscatter"
-have. The new model runs only in sessions that have registered the library. The script requires the
-onnx package.
+Rewrite a model only in one of two cases. In the first case, the host does not let the library
+replace the operators of the ONNX standard. In the second case, you want to use attributes that only
+the operators of the domain "ndscatter" have. The rewritten model runs only in sessions that have
+registered the library. The script requires the onnx package.
 """
 
 import sys
@@ -28,8 +28,8 @@ def bodies(node):
 
 
 def scatters(nodes):
-    """Yields the scatters of the ONNX standard among `nodes`, and in the graphs that the attributes
-    of `nodes` contain."""
+    """Yields the scatters of the ONNX standard among `nodes`. Also yields the scatters of the ONNX
+    standard in the graphs that the attributes of `nodes` contain, at any depth."""
     for node in nodes:
         if node.domain in STANDARD and node.op_type in SCATTERS:
             yield node
@@ -39,7 +39,8 @@ def scatters(nodes):
 
 def rewrite_model(model):
     """Returns the rewritten model and the number of rewritten scatters."""
-    # Inside a function of a model, onnxruntime infers types only for standard operators.
+    # Inlines the model's local functions if one of them contains a scatter, because onnxruntime
+    # infers types inside a local function only for the operators of the ONNX standard.
     if any(list(scatters(function.node)) for function in model.functions):
         model = onnx.inliner.inline_local_functions(model)
     found = list(scatters(model.graph.node))
@@ -55,7 +56,8 @@ def main():
     if len(sys.argv) != 3:
         raise SystemExit(f"usage: {sys.argv[0]} in.onnx out.onnx")
     source, target = sys.argv[1:]
-    # External weights stay in their files, so `out.onnx` must be in the same folder.
+    # The script does not copy the files of external weights. The paths of these files are relative
+    # to the model, so `out.onnx` must be in the folder of `in.onnx`.
     model = onnx.load(source, load_external_data=False)
     model, count = rewrite_model(model)
     onnx.save(model, target)

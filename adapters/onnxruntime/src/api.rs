@@ -1,7 +1,9 @@
-//! Safe results for calls of the host's functions: each status becomes a `Result`.
+//! Wrappers of the host's functions. The host is onnxruntime. Each wrapper converts the status that
+//! a function of the host returns to a `Result`, an `Option` or a `bool`.
 //!
-//! Knows the host's table of functions. Knows nothing of scatters. Pointers of the host pass
-//! through unchecked, so the callers of the unsafe functions guarantee their validity.
+//! This module knows the host's table of functions. It knows nothing of scatters. The wrappers do
+//! not check the pointers that they pass to the host, so the callers of the unsafe functions
+//! guarantee that these pointers are valid.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -15,23 +17,24 @@ use smallvec::SmallVec;
 
 use crate::failure::Failure;
 
-/// Version of the host's table of functions in the first supported host.
+/// Version of the function table of the oldest supported host, onnxruntime 1.18.
 pub(crate) const VERSION: u32 = 18;
 
-/// Sizes of a tensor's dims.
+/// The shape of a tensor: the size of each dim.
 pub(crate) type Shape = SmallVec<[usize; 8]>;
 
-/// Version of the first table that returns a shape without making an object (host 1.24).
+/// Oldest version of the function table that has a function which returns a tensor's shape without
+/// allocating an object. onnxruntime 1.24 introduced this version.
 const SHAPES: u32 = 24;
 
 /// A host's table of functions.
 ///
-/// The table of an older host is shorter than its Rust type. Only fields that the host has are
-/// accessed.
+/// The table of an older host has fewer functions than the Rust type `OrtApi`. The wrappers access
+/// only functions that the host's table has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Api {
     table: *const OrtApi,
-    /// Whether the table has at least the version [`SHAPES`].
+    /// Whether the version of the table is [`SHAPES`], not [`VERSION`].
     has_shapes: bool,
 }
 
@@ -40,7 +43,7 @@ unsafe impl Send for Api {}
 // SAFETY: the host's table is immutable and is never freed, so all threads may read it.
 unsafe impl Sync for Api {}
 
-/// Converts a status of the host to a result.
+/// Converts a status of the host to a result. A null status means success.
 fn check(status: OrtStatusPtr) -> Result<(), Failure> {
     if status.0.is_null() {
         Ok(())
@@ -49,21 +52,23 @@ fn check(status: OrtStatusPtr) -> Result<(), Failure> {
     }
 }
 
-/// Converts the dims of an existing tensor to sizes. Fails for a negative dim, which means an
-/// unknown size.
+/// Converts the dims of a tensor of a run to sizes. Fails if a dim is negative: a negative dim
+/// means an unknown size.
 fn sizes_of(dims: &[i64]) -> Result<Shape, Failure> {
     let sizes: Result<Shape, _> = dims.iter().map(|&dim| usize::try_from(dim)).collect();
     sizes.map_err(|_| Failure::invalid("a tensor has a dim of unknown size"))
 }
 
 impl Api {
-    /// Returns the table of host 1.`host`, or `None` if the host has no table of [`VERSION`].
+    /// Returns the function table of a host, or `None` if the host does not have the requested
+    /// version. `host` is the host's minor version: 24 means onnxruntime 1.24.
     ///
     /// # Safety
     ///
     /// `base` is valid and comes from a host.
     pub(crate) unsafe fn new(base: *const OrtApiBase, host: u32) -> Option<Self> {
-        // A host prints a message to the user if it does not have the requested version.
+        // A host prints a message to the user if it does not have the requested version. The newer
+        // version is therefore requested only if the host has it.
         let has_shapes = host >= SHAPES;
         let version = if has_shapes { SHAPES } else { VERSION };
         // SAFETY: `base` is valid (contract of this function).
@@ -71,7 +76,7 @@ impl Api {
         (!table.is_null()).then_some(Self { table, has_shapes })
     }
 
-    /// Converts an outcome to a status of the host.
+    /// Converts a result to a status of the host. Success becomes a null status.
     pub(crate) fn status(self, outcome: Result<(), Failure>) -> OrtStatusPtr {
         match outcome {
             Ok(()) => OrtStatusPtr(null_mut()),
@@ -84,24 +89,28 @@ impl Api {
         }
     }
 
-    /// Frees a status of the host. Returns whether the call succeeded.
+    /// Returns whether `status` means success. Frees the status.
     fn succeeds(self, status: OrtStatusPtr) -> bool {
         let failed = !status.0.is_null();
         if failed {
-            // SAFETY: the status comes from the host, and nothing else refers to it.
+            // SAFETY: the status comes from the host, and nothing else uses it afterwards.
             unsafe { ((*self.table).ReleaseStatus)(status.0) };
         }
         !failed
     }
 
-    /// Returns a text of the host. Calls `get` once for the length and once for the text.
+    /// Returns a text of the host, or `None` if the host has no such text.
+    ///
+    /// Calls `get` with a null buffer to get the size of the text in bytes, with its NUL. Then
+    /// calls `get` with a buffer of this size to get the text.
     fn text(
         self,
         mut get: impl FnMut(*mut std::ffi::c_char, *mut usize) -> OrtStatusPtr,
     ) -> Option<String> {
         let mut size = 0;
-        // Without a buffer, the host returns success, or a failure and the length of the text. The
-        // failure has no other meaning.
+        // With a null buffer, the host sets `size` to the size of an existing text. For a missing
+        // text, `size` remains 0. The host may return a failure for a null buffer even if the text
+        // exists, so the status of this call is ignored.
         self.succeeds(get(null_mut(), &raw mut size));
         if size == 0 {
             return None;
@@ -114,7 +123,7 @@ impl Api {
         Some(text.to_string_lossy().into_owned())
     }
 
-    /// Returns the value of a config entry of a session, or `None` if it is not set.
+    /// Returns the value of the config entry `key` of a session, or `None` if the entry is not set.
     ///
     /// # Safety
     ///
@@ -132,14 +141,15 @@ impl Api {
         if has == 0 {
             return Ok(None);
         }
-        // SAFETY: the options are valid, and the buffer has the length that the host receives.
+        // SAFETY: the options are valid (contract of this function). `text` passes a null buffer,
+        // or a buffer of `size` bytes.
         let get = |buffer, size| unsafe {
             ((*self.table).GetSessionConfigEntry)(options, key.as_ptr(), buffer, size)
         };
         Ok(Some(self.text(get).unwrap_or_default()))
     }
 
-    /// Creates a domain with these operators.
+    /// Creates an operator domain with the name `name` that contains `operators`.
     ///
     /// # Safety
     ///
@@ -164,11 +174,12 @@ impl Api {
         Ok(domain)
     }
 
-    /// Adds a domain to the options of a session.
+    /// Adds an operator domain to the options of a session.
     ///
     /// # Safety
     ///
-    /// `options` are valid options of the host, and the domain outlives them.
+    /// `options` are valid options of the host. The domain outlives the options and the sessions
+    /// that are created with them.
     pub(crate) unsafe fn add_domain(
         self,
         options: *mut OrtSessionOptions,
@@ -178,8 +189,8 @@ impl Api {
         check(unsafe { ((*self.table).AddCustomOpDomain)(options, domain) })
     }
 
-    /// Returns an integer attribute of a node, or `None` if the node has none of this name and
-    /// type.
+    /// Returns the integer attribute `name` of a node, or `None` if the node has no integer
+    /// attribute of this name.
     ///
     /// # Safety
     ///
@@ -197,7 +208,8 @@ impl Api {
         self.succeeds(status).then_some(value)
     }
 
-    /// Returns a string attribute of a node, or `None` if the node has none of this name and type.
+    /// Returns the string attribute `name` of a node, or `None` if the node has no string attribute
+    /// of this name.
     ///
     /// # Safety
     ///
@@ -207,13 +219,15 @@ impl Api {
         info: *const OrtKernelInfo,
         name: &CStr,
     ) -> Option<String> {
-        // SAFETY: `info` is valid, and the buffer has the length that the host receives.
+        // SAFETY: `info` is valid (contract of this function). `text` passes a null buffer, or a
+        // buffer of `size` bytes.
         self.text(|buffer, size| unsafe {
             ((*self.table).KernelInfoGetAttribute_string)(info, name.as_ptr(), buffer, size)
         })
     }
 
-    /// Whether the node has a float attribute, or a list of floats or integers, of this name.
+    /// Whether the node has an attribute `name` that is a float, a list of floats or a list of
+    /// integers.
     ///
     /// # Safety
     ///
@@ -221,7 +235,8 @@ impl Api {
     pub(crate) unsafe fn has_float_or_list(self, info: *const OrtKernelInfo, name: &CStr) -> bool {
         let (mut value, mut len) = (0.0, 0);
         let name = name.as_ptr();
-        // SAFETY: `info` is valid. Without a buffer, the host writes only the length of a list.
+        // SAFETY: `info` is valid (contract of this function). For a null buffer, the host writes
+        // only the length of a list.
         unsafe {
             let is_float = ((*self.table).KernelInfoGetAttribute_float)(info, name, &raw mut value);
             let floats = (*self.table).KernelInfoGetAttributeArray_float;
@@ -232,11 +247,11 @@ impl Api {
         }
     }
 
-    /// Whether an input is constant.
+    /// Whether input number `input` of a node is constant, that is, the same in every run.
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::int_attribute`] holds. The node has the input.
+    /// The contract of [`Self::int_attribute`] holds. The node has an input of this number.
     pub(crate) unsafe fn is_constant(self, info: *const OrtKernelInfo, input: usize) -> bool {
         let (mut is_constant, mut value) = (0, null());
         // SAFETY: `info` is valid, and the node has the input (contract of this function).
@@ -263,7 +278,7 @@ impl Api {
         Ok(count)
     }
 
-    /// Returns an input of a run, or null if the node omits it.
+    /// Returns the tensor of input number `input` in a run, or null if the node omits this input.
     ///
     /// # Safety
     ///
@@ -279,7 +294,7 @@ impl Api {
         Ok(value)
     }
 
-    /// Returns the output of a run, with this shape.
+    /// Returns the tensor of the output of a run. The host makes the tensor with the shape `shape`.
     ///
     /// # Safety
     ///
@@ -294,7 +309,7 @@ impl Api {
             .map(|&size| size.cast_signed() as i64)
             .collect();
         let mut value = null_mut();
-        // SAFETY: `context` is valid (contract of this function). `dims` has the stated length.
+        // SAFETY: `context` is valid (contract of this function). `dims` has `dims.len()` entries.
         check(unsafe {
             ((*self.table).KernelContext_GetOutput)(
                 context,
@@ -317,8 +332,9 @@ impl Api {
     /// `value` is a tensor of the host.
     pub(crate) unsafe fn shape(self, value: *const OrtValue) -> Result<Shape, Failure> {
         let (mut element_type, mut dims, mut rank) = (0_i32, null(), 0);
-        // SAFETY: `value` is valid (contract of this function) and owns the dims. The element type
-        // is read as an integer, because the enumeration in Rust may not have its value.
+        // SAFETY: `value` is valid (contract of this function) and owns the dims. The host writes
+        // the element type to an `i32`, not to the enumeration of `ort_sys`, because the host may
+        // have element types that this enumeration does not have.
         unsafe {
             if !self.has_shapes {
                 return self.shape_by_info(value);
@@ -336,14 +352,15 @@ impl Api {
         }
     }
 
-    /// Returns the shape of a tensor of a host before 1.24.
+    /// Returns the shape of a tensor, with the functions of hosts older than onnxruntime 1.24.
     ///
     /// # Safety
     ///
     /// The contract of [`Self::shape`] holds.
     unsafe fn shape_by_info(self, value: *const OrtValue) -> Result<Shape, Failure> {
         let mut info = null_mut();
-        // SAFETY: `value` is valid (contract of this function). `info` is freed after its use.
+        // SAFETY: `value` is valid (contract of this function). `info` is valid until it is freed,
+        // and is not used afterwards.
         unsafe {
             check(((*self.table).GetTensorTypeAndShape)(value, &raw mut info))?;
             let dims = self.dims(info);
@@ -352,7 +369,7 @@ impl Api {
         }
     }
 
-    /// Returns the dims of a shape. An unknown dim is negative.
+    /// Returns the dims of the shape that `info` describes. A dim of unknown size is negative.
     ///
     /// # Safety
     ///
@@ -362,8 +379,8 @@ impl Api {
         info: *const OrtTensorTypeAndShapeInfo,
     ) -> Result<SmallVec<[i64; 8]>, Failure> {
         let mut rank = 0;
-        // SAFETY: `info` is valid (contract of this function). The buffer has space for `rank`
-        // dims.
+        // SAFETY: `info` is valid (contract of this function). The buffer `dims` has space for
+        // `rank` dims.
         unsafe {
             check(((*self.table).GetDimensionsCount)(info, &raw mut rank))?;
             let mut dims = SmallVec::from_elem(0, rank);
@@ -376,15 +393,17 @@ impl Api {
     ///
     /// # Safety
     ///
-    /// `value` is a tensor of the host. The elements of an input must not be written.
+    /// `value` is a tensor of the host. If the tensor is an input of a run, the caller must not
+    /// write to the returned address.
     pub(crate) unsafe fn address(self, value: *const OrtValue) -> Result<*mut u8, Failure> {
         let mut address = null_mut();
-        // SAFETY: `value` is valid (contract of this function). The call does not change it.
+        // SAFETY: `value` is valid (contract of this function). The call does not change the
+        // tensor.
         check(unsafe { ((*self.table).GetTensorMutableData)(value.cast_mut(), &raw mut address) })?;
         Ok(address.cast())
     }
 
-    /// Appends a string of a tensor to `bytes`.
+    /// Appends the string at `position` in a tensor to `bytes`.
     ///
     /// # Safety
     ///
@@ -397,7 +416,7 @@ impl Api {
     ) -> Result<(), Failure> {
         let mut len = 0;
         let before = bytes.len();
-        // SAFETY: `value` is valid (contract of this function). The buffer has `len` bytes.
+        // SAFETY: `value` is valid (contract of this function). The buffer `room` has `len` bytes.
         unsafe {
             check(((*self.table).GetStringTensorElementLength)(
                 value,
@@ -412,11 +431,12 @@ impl Api {
         }
     }
 
-    /// Replaces a string of a tensor.
+    /// Replaces the string at `position` in a tensor by `bytes`.
     ///
     /// # Safety
     ///
-    /// `value` is a tensor of strings of the host. Nothing else accesses it during the call.
+    /// `value` is a tensor of strings of the host. Nothing else accesses the tensor during the
+    /// call.
     pub(crate) unsafe fn set_string(
         self,
         value: *mut OrtValue,
@@ -424,7 +444,8 @@ impl Api {
         bytes: &[u8],
     ) -> Result<(), Failure> {
         let mut buffer = null_mut();
-        // SAFETY: `value` is valid (contract of this function). The buffer has `bytes.len()` bytes.
+        // SAFETY: `value` is valid (contract of this function). The host resizes the string to
+        // `bytes.len()` bytes and returns its buffer.
         unsafe {
             check(((*self.table).GetResizedStringTensorElementBuffer)(
                 value,
@@ -438,13 +459,14 @@ impl Api {
         Ok(())
     }
 
-    /// Runs tasks on the threads of the host's session, during a run of a node. Returns whether the
-    /// host succeeded.
+    /// Runs `tasks` tasks on the threads of the host's session, during a run of a node. Each task
+    /// is a call of `task` with `argument` and the number of the task, from 0 to `tasks - 1`.
+    /// Returns whether the host reported success.
     ///
     /// # Safety
     ///
-    /// `context` belongs to a run that has not ended. Any thread may call `task` with `argument`
-    /// and each number below `tasks`.
+    /// `context` belongs to a run that has not ended. It is sound that any thread calls `task` with
+    /// `argument` and any number below `tasks`.
     pub(crate) unsafe fn parallel_for(
         self,
         context: *const OrtKernelContext,
@@ -452,10 +474,10 @@ impl Api {
         task: HostTask,
         argument: *mut c_void,
     ) -> bool {
-        // 0: the host chooses the batches of tasks.
+        // Number of batches into which the host divides the tasks. 0: the host chooses the number.
         const BATCHES: usize = 0;
-        // SAFETY: the context and the task are valid (contract of this function). "system" and "C"
-        // are the same calling convention on 64-bit hosts.
+        // SAFETY: `context` is valid, and any thread may call `task` (contract of this function).
+        // The calling conventions "system" and "C" are equal on 64-bit machines.
         let status = unsafe {
             let task = std::mem::transmute::<HostTask, unsafe extern "system" fn(*mut c_void, usize)>(
                 task,
@@ -465,12 +487,13 @@ impl Api {
         self.succeeds(status)
     }
 
-    /// Sets the shape of the output to the known shape of the first input. `unnamed` makes a name
-    /// for an unknown size without a name.
+    /// Sets the inferred shape of the output to the inferred shape of the first input. Sets no
+    /// shape if the first input has no dims. For each dim of the first input that has neither a
+    /// size nor a name, calls `unnamed` and uses the returned name.
     ///
     /// # Safety
     ///
-    /// `context` is a valid context of the host.
+    /// `context` is a valid object of the host.
     pub(crate) unsafe fn infer_same_shape(
         self,
         context: *mut OrtShapeInferContext,
@@ -478,7 +501,7 @@ impl Api {
     ) -> Result<(), Failure> {
         let mut info = null_mut();
         // SAFETY: `context` is valid (contract of this function) and owns `info`. `names` has one
-        // entry per dim. The host copies the names that it receives.
+        // entry per dim. The host copies the names that this function passes to it.
         unsafe {
             check(((*self.table).ShapeInferContext_GetInputTypeShape)(
                 context,
@@ -486,7 +509,9 @@ impl Api {
                 &raw mut info,
             ))?;
             let dims = self.dims(info)?;
-            // An unknown rank has no dims either. Its output must not get rank 0.
+            // The host reports no dims for a tensor of rank 0, and also for a tensor of unknown
+            // rank. An output of unknown rank must not get rank 0, so no shape is set in both
+            // cases.
             if dims.is_empty() {
                 return Ok(());
             }

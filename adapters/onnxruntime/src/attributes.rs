@@ -1,6 +1,7 @@
 //! Reads the attributes of a node and builds its scatter.
 //!
-//! Knows the names and values of attributes, and which domain has which attributes.
+//! This module knows the names and values of the attributes. It knows which attributes the
+//! operators of each domain have.
 
 use std::ffi::CStr;
 use std::fmt::Display;
@@ -36,7 +37,8 @@ const STANDARD: [Reduction; 5] = [
 ];
 
 impl Attributes {
-    /// Reads and checks the attributes of a node. `operator` holds the defaults.
+    /// Reads and checks the attributes of a node. The default of the attribute `axis` is the axis
+    /// of `operator`.
     ///
     /// # Safety
     ///
@@ -79,7 +81,7 @@ impl Attributes {
         })
     }
 
-    /// Returns the scatter of `operator` with these attributes.
+    /// Returns a scatter with the operator `operator` and the other attributes of `self`.
     pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'static>, ScatterError> {
         Ok(Scatter::new(operator)?
             .reduction(self.reduction)
@@ -90,7 +92,8 @@ impl Attributes {
             .bounds(self.bounds))
     }
 
-    /// Returns the gather that reads the destinations of the scatter, with the same index rules.
+    /// Returns the gather that reads the elements that the scatter writes. The gather treats
+    /// negative indices and indices out of bounds as the scatter does.
     pub(crate) fn gather(&self) -> Result<Gather<'static>, ScatterError> {
         Ok(Gather::new(self.operator)?
             .negative_indices(self.negative_indices)
@@ -102,8 +105,8 @@ impl Attributes {
 struct Node {
     api: Api,
     info: *const OrtKernelInfo,
-    /// Whether the node belongs to the domain of this library. Only these nodes have the additional
-    /// attributes.
+    /// Whether the node belongs to the domain of this library. Only nodes of this domain have the
+    /// attributes that the ONNX standard does not define.
     is_own: bool,
 }
 
@@ -118,8 +121,12 @@ impl Node {
         unsafe { self.api.text_attribute(self.info, name) }
     }
 
-    /// Returns the default of a missing attribute. Fails if the node has the attribute with another
-    /// type: the host reports both cases in the same way.
+    /// Returns `default` for an attribute that the host did not find with the expected type. Fails
+    /// if the node has the attribute `name` as an integer, a string, a float, or a list of floats
+    /// or integers.
+    ///
+    /// When the library requests an attribute, the host does not distinguish a missing attribute
+    /// from an attribute of another type.
     fn absent<T>(&self, name: &CStr, default: T) -> Result<T, Failure> {
         // SAFETY: `info` is valid (contract of `Attributes::read`).
         let is_other = unsafe { self.api.has_float_or_list(self.info, name) };
@@ -133,7 +140,8 @@ impl Node {
 
     fn axis(&self, default: isize) -> Result<isize, Failure> {
         match self.int(c"axis") {
-            // An axis that does not fit in `isize` is out of range for any rank.
+            // An axis that does not fit in `isize` is out of range for any rank, and so is
+            // `isize::MAX`.
             Some(axis) => Ok(isize::try_from(axis).unwrap_or(isize::MAX)),
             None => self.absent(c"axis", default),
         }
@@ -151,8 +159,9 @@ impl Node {
         }
     }
 
-    /// Returns the element of `choices` whose name is the text of the attribute `name`. An absent
-    /// attribute means the first element.
+    /// Returns the element of `choices` whose name equals the string attribute `name`. Returns the
+    /// first element of `choices` if the node does not have the attribute. Fails if no name
+    /// equals the attribute.
     fn choice<T: Copy + Display>(&self, name: &CStr, choices: &[T]) -> Result<T, Failure> {
         let Some(text) = self.text(name) else {
             return self.absent(name, choices[0]);

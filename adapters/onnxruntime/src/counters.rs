@@ -1,6 +1,7 @@
-//! Counts the runs of this library's kernels since the process began.
+//! Counts the successful runs of nodes by this library since the process began.
 //!
-//! Exported functions return the counts, so that a program can check which kernels ran.
+//! Exported functions return the counts. With these counts, a program can check whether this
+//! library or the host's own kernels ran its nodes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,13 +26,13 @@ pub extern "C" fn ndscatter_onnxruntime_runs() -> u64 {
     RUNS.load(Ordering::Relaxed)
 }
 
-/// Returns the number of successful runs that wrote in place.
+/// Returns the number of successful runs that wrote in place, that is, into the memory of the data.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndscatter_onnxruntime_in_place() -> u64 {
     IN_PLACE.load(Ordering::Relaxed)
 }
 
-/// Returns the number of successful runs with a kept plan.
+/// Returns the number of successful runs with a kept plan, including the runs that made one.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndscatter_onnxruntime_planned() -> u64 {
     PLANNED.load(Ordering::Relaxed)

@@ -1,6 +1,7 @@
-//! The host's table of callbacks for one variant of an operator.
+//! The table of callbacks that the host calls for one variant of an operator.
 //!
-//! This module knows the host's struct. It knows nothing of the computation, which `kernel` does.
+//! This module knows the host's struct `OrtCustomOp`. It knows nothing of the computation, which
+//! the module `kernel` does.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -19,8 +20,9 @@ use crate::kernel::Kernel;
 use crate::shapes;
 use crate::variant::Variant;
 
-/// An operator in the form of the host. This struct begins with the host's struct. A callback
-/// receives a pointer to the host's struct and reads `variant`, which follows that struct.
+/// One variant of an operator, in the form that the host requires. This struct begins with the
+/// host's struct `OrtCustomOp`. A callback receives a pointer to the `OrtCustomOp` and reads
+/// `variant`, which follows the `OrtCustomOp` in memory.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CustomOp {
@@ -36,19 +38,19 @@ impl CustomOp {
         }
     }
 
-    /// Returns the operator whose callback the host has called with `op`.
+    /// Returns the operator that `op` points to. `op` is the argument of a callback.
     ///
     /// # Safety
     ///
-    /// `op` comes from [`Self::as_ptr`]. The host passes this pointer to each callback that has an
-    /// argument for the operator.
+    /// `op` comes from [`Self::as_ptr`]. The host fulfils this contract: it passes the pointer to
+    /// each callback that has an argument for the operator.
     unsafe fn of<'a>(op: *const OrtCustomOp) -> &'a Self {
         // SAFETY: `op` points to a `CustomOp` (contract of this function), and operators are never
         // freed.
         unsafe { &*op.cast::<Self>() }
     }
 
-    /// Returns the pointer that the host receives.
+    /// Returns the pointer to this operator that the library passes to the host.
     pub(crate) fn as_ptr(&'static self) -> *const OrtCustomOp {
         std::ptr::from_ref(self).cast()
     }
@@ -61,7 +63,8 @@ impl CustomOp {
     }
 }
 
-/// Runs a callback that may fail, and returns its status. No panic unwinds into the host.
+/// Runs `call`, the body of a callback, and returns its result as a status of the host. Converts a
+/// panic to a failure, so that no panic unwinds into the host.
 fn run_callback(api: Api, call: impl FnOnce() -> Result<(), Failure>) -> OrtStatusPtr {
     api.status(cross(call).unwrap_or_else(|_| Err(panicked())))
 }
@@ -72,15 +75,16 @@ pub(crate) fn panicked() -> Failure {
 
 /// A callback that returns an element type as an integer.
 ///
-/// The host's enumeration has more values than the enumeration of `ort_sys`. An integer can hold
-/// all values of the host's enumeration.
+/// The host's enumeration of element types has more values than the enumeration in `ort_sys`. The
+/// integer can hold all values of the host's enumeration.
 type TypeOf = unsafe extern "system" fn(*const OrtCustomOp, usize) -> i32;
 
 fn type_callback(
     callback: TypeOf,
 ) -> unsafe extern "system" fn(*const OrtCustomOp, usize) -> ONNXTensorElementDataType {
-    // SAFETY: the enumeration is `repr(i32)`, so both types have the same calling convention. Only
-    // the host calls the function, and the host reads the returned value as a C integer.
+    // SAFETY: the enumeration is `repr(i32)`, so both function types return their result in the
+    // same way. Only the host calls the function, and the host reads the returned value as a C
+    // integer.
     unsafe { std::mem::transmute(callback) }
 }
 
@@ -116,11 +120,12 @@ fn callbacks() -> OrtCustomOp {
 }
 
 unsafe extern "system" fn name(op: *const OrtCustomOp) -> *const c_char {
-    // SAFETY: the host passes the operator that the callback belongs to.
+    // SAFETY: the host passes the pointer of the operator to which this callback belongs.
     unsafe { CustomOp::of(op) }.variant.definition.name.as_ptr()
 }
 
-/// Returns null, which selects the execution provider of the CPU.
+/// Returns null as the name of the execution provider. Null means the execution provider of the
+/// CPU.
 unsafe extern "system" fn provider(_: *const OrtCustomOp) -> *const c_char {
     null()
 }
@@ -173,28 +178,33 @@ unsafe extern "system" fn memory_type(_: *const OrtCustomOp, _: usize) -> OrtMem
     OrtMemType::OrtMemTypeDefault
 }
 
-/// Returns version 1 in both domains, whatever the version in the ONNX standard.
+/// Returns the first version of the operator. This version is 1 in both domains. It does not
+/// depend on the version of the ONNX standard that introduced the operator.
 ///
-/// The host also searches its own kernels, for example to fold constants. If a kernel of the host
-/// had this version, the host would require names of types that these operators do not have.
+/// The host also searches its own kernels for the operator and this version, for example to fold
+/// constants. If one of its kernels had this version, the host would require names of type
+/// constraints, which the operators of this library do not have.
 unsafe extern "system" fn start_version(_: *const OrtCustomOp) -> c_int {
     1
 }
 
-/// Returns the last version of the operator. The operator serves all versions.
+/// Returns the last version of the operator. The returned number is larger than every version, so
+/// the operator serves all versions.
 ///
-/// `c_int::MAX` would mean only the first version, but models in the host's own format name a later
-/// one.
+/// `c_int::MAX` itself has another meaning for the host: the operator serves only its first
+/// version. Such an operator would not run models in the host's own format (`.ort`), which specify
+/// a later version.
 unsafe extern "system" fn end_version(_: *const OrtCustomOp) -> c_int {
     c_int::MAX - 1
 }
 
-/// Reports that output 0 may share the memory of input 0, because data is not read afterwards.
+/// Reports that output 0 may share the memory of input 0, the data. The host lets them share memory
+/// only if nothing else needs the data.
 unsafe extern "system" fn may_inplace(inputs: *mut *mut c_int, outputs: *mut *mut c_int) -> usize {
-    // The host only reads the lists.
+    // The host receives this list as a mutable pointer, but only reads it.
     static FIRST: [c_int; 1] = [0];
     let first = FIRST.as_ptr().cast_mut();
-    // SAFETY: the host passes a valid pointer for each list.
+    // SAFETY: the host passes valid pointers `inputs` and `outputs`.
     unsafe {
         inputs.write(first);
         outputs.write(first);
@@ -202,14 +212,14 @@ unsafe extern "system" fn may_inplace(inputs: *mut *mut c_int, outputs: *mut *mu
     FIRST.len()
 }
 
-/// Does nothing, because the lists are static.
+/// Frees nothing, because the lists that `may_inplace` returns are static.
 unsafe extern "system" fn release_may_inplace(_: *mut c_int, _: *mut c_int) {}
 
 unsafe extern "system" fn infer(
     op: *const OrtCustomOp,
     context: *mut OrtShapeInferContext,
 ) -> OrtStatusPtr {
-    // SAFETY: as in `name`. The context comes from the host.
+    // SAFETY: the host passes the pointer of the operator (as in `name`) and a valid `context`.
     unsafe {
         let api = CustomOp::of(op).variant.api;
         run_callback(api, || shapes::infer(api, context))
@@ -222,7 +232,8 @@ unsafe extern "system" fn create(
     info: *const OrtKernelInfo,
     kernel: *mut *mut c_void,
 ) -> OrtStatusPtr {
-    // SAFETY: as in `name`. `info` comes from the host, and `kernel` is valid for a write.
+    // SAFETY: the host passes the pointer of the operator (as in `name`) and a valid `info`. The
+    // host passes a `kernel` that is valid for a write.
     unsafe {
         let variant = CustomOp::of(op).variant;
         kernel.write(null_mut());
@@ -238,8 +249,8 @@ unsafe extern "system" fn compute(
     kernel: *mut c_void,
     context: *mut OrtKernelContext,
 ) -> OrtStatusPtr {
-    // SAFETY: the kernel comes from `create`. The host keeps the kernel and the context during the
-    // run. Concurrent runs share the kernel, which is `Sync`.
+    // SAFETY: `kernel` comes from `create`. The host frees neither the kernel nor the context
+    // during the run. Concurrent runs may share the kernel, because it is `Sync`.
     unsafe {
         let kernel = &*kernel.cast_const().cast::<Kernel>();
         run_callback(kernel.api(), || kernel.run(context))
@@ -248,7 +259,7 @@ unsafe extern "system" fn compute(
 
 unsafe extern "system" fn destroy(kernel: *mut c_void) {
     if !kernel.is_null() {
-        // SAFETY: the kernel comes from `create`, and the host destroys it once.
+        // SAFETY: `kernel` comes from `create`, and the host calls `destroy` once per kernel.
         let _ = cross(|| drop(unsafe { Box::from_raw(kernel.cast::<Kernel>()) }));
     }
 }

@@ -6,42 +6,44 @@ use std::ffi::CStr;
 
 use ndscatter::{CacheMode, DType, Operator};
 
-/// The domain of an operator's name.
+/// The ONNX operator domain to which an operator belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
-    /// The domain of the ONNX standard. For the scatters of this domain, the library replaces the
-    /// kernels of the host.
+    /// The domain of the ONNX standard. An operator that the library registers in this domain
+    /// replaces the host's own kernels of the operator.
     Standard,
-    /// The domain of this library, `ndscatter`. Its operators have more options than the operators
-    /// of the standard.
+    /// The domain of this library, `ndscatter`. The operators of this domain have more attributes
+    /// than the operators of the ONNX standard.
     Own,
 }
 
 /// The role of an input of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A tensor of elements to move: data or updates.
+    /// The tensor of data or the tensor of updates.
     Moved,
     /// The tensor of scatter indices.
     Indices,
-    /// The tensor of scatter indices, as an input that a node may omit.
+    /// The tensor of scatter indices, for an operator whose nodes may omit this input.
     OptionalIndices,
 }
 
-/// An ONNX operator, in all its versions. A later version of an operator adds element types and
-/// reductions, and keeps the meaning of the earlier types and reductions.
+/// An ONNX operator, in all its versions. One definition serves all versions, because a later
+/// version of an operator only adds element types and reductions. The existing element types and
+/// reductions keep their meaning.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: &'static CStr,
-    /// The operator of the crate for a node with the default attributes.
+    /// The operator of the crate `ndscatter` that corresponds to a node with default attributes.
     pub(crate) operator: Operator,
-    /// Minor version of the first supported host (1.x) that has the operator.
+    /// Minor version x of the oldest supported host, onnxruntime 1.x, for which the library
+    /// registers the operator.
     pub(crate) host: u32,
     pub(crate) inputs: [Role; 3],
     pub(crate) index_types: &'static [DType],
 }
 
-/// Data, indices and updates: the order of the inputs of most operators.
+/// The inputs of all operators except TensorScatter, in order: data, indices, updates.
 const SCATTER: [Role; 3] = [Role::Moved, Role::Indices, Role::Moved];
 
 pub(crate) static DEFINITIONS: [Definition; 4] = [
@@ -84,7 +86,7 @@ impl Definition {
         self.name.to_str().unwrap_or_default()
     }
 
-    /// Returns the positions of data, updates and indices among the inputs.
+    /// Returns the input numbers of data, updates and indices, in this order.
     pub(crate) fn positions(&self) -> [usize; 3] {
         match self.operator {
             Operator::Cache { .. } => [0, 1, 2],

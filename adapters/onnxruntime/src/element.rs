@@ -10,17 +10,18 @@ pub(crate) enum Element {
     Whole(DType),
     /// Each byte holds two elements.
     Packed,
-    /// Each element is a string object of the host.
+    /// Each element is a string, an object of the host.
     Text,
 }
 
 /// An element type of the host.
 #[derive(Debug)]
 pub(crate) struct ElementType {
-    /// Number in the host's enumeration, which has more values than the enumeration of `ort_sys`.
+    /// The host's number for the element type. The host's enumeration has more values than the
+    /// enumeration in `ort_sys`, so this field is an integer.
     pub(crate) code: i32,
     pub(crate) element: Element,
-    /// Minor version of the first host (1.x) that has the type.
+    /// Minor version x of the oldest supported host, onnxruntime 1.x, that has the element type.
     pub(crate) host: u32,
 }
 
@@ -32,7 +33,7 @@ const fn whole(code: Code, dtype: DType) -> ElementType {
     }
 }
 
-/// Returns a type of one byte that the crate only moves.
+/// Returns an element type of one byte that the crate only copies. Reductions do not support it.
 const fn byte(code: Code) -> ElementType {
     whole(code, DType::Bytes1)
 }
@@ -74,7 +75,7 @@ pub(crate) static ELEMENT_TYPES: [ElementType; 21] = [
     packed(23, 24),
 ];
 
-/// Returns the host's code of an index type.
+/// Returns the host's code of the index type `dtype`.
 pub(crate) fn code_of(dtype: DType) -> i32 {
     let is_it = |known: &&ElementType| known.element == Element::Whole(dtype);
     ELEMENT_TYPES

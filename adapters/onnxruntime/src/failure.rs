@@ -1,16 +1,16 @@
-//! The failure of a call, as a status of the host.
+//! The failure of a call from the host. `api` converts it to a status of the host.
 //!
-//! Maps the errors of the crate to the host's codes.
+//! This module maps the errors of the crate `ndscatter` to the host's error codes.
 
 use std::fmt;
 
 use ndscatter::ScatterError;
 use ort_sys::{OrtErrorCode, OrtStatus};
 
-/// The failure of a call.
+/// The failure of a call from the host to this library.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A function of the host failed with this status, which is returned to the host.
+    /// A function of the host failed with this status. The library returns this status to the host.
     Host(*mut OrtStatus),
     /// A failure of this library: an error code from the host's list of codes, and a message.
     Own(OrtErrorCode, String),

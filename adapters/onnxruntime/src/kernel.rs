@@ -1,7 +1,9 @@
 //! A node of a session, and its runs.
 //!
-//! Reads the tensors of a run and chooses how to run it: with a kept plan or with a one-shot call,
-//! and for whole elements, 4-bit elements or strings.
+//! This module reads the tensors of a run and chooses how to run the node. Elements of whole bytes,
+//! 4-bit elements and strings have one function each. For elements of whole bytes and constant
+//! indices, the run uses a kept plan if there is enough memory for it. All other runs make one-shot
+//! calls.
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ use crate::variant::Variant;
 pub(crate) struct Kernel {
     variant: Variant,
     attributes: Attributes,
-    /// Kept plans, if the indices are constant.
+    /// Kept plans. `None` if the indices are not constant.
     plans: Option<Plans>,
     workers: Workers,
 }
@@ -40,13 +42,16 @@ struct Inputs {
 }
 
 impl Inputs {
-    /// Copies the misaligned tensors.
+    /// Copies each tensor whose address is not aligned for its type to aligned memory. Data and
+    /// updates that hold 4-bit elements or strings are never copied.
     ///
     /// # Safety
     ///
-    /// The tensors have these types.
+    /// The elements of data and updates have the type `element`. The indices have the type
+    /// `index_type`.
     unsafe fn align(&mut self, element: Element, index_type: DType) -> Result<(), ScatterError> {
-        // SAFETY: the tensors have these types (contract of this function).
+        // SAFETY: the tensors have the types `element` and `index_type` (contract of this
+        // function).
         unsafe {
             if let Element::Whole(dtype) = element {
                 self.data.align(dtype)?;
@@ -71,8 +76,8 @@ impl Kernel {
         info: *const OrtKernelInfo,
     ) -> Result<Self, Failure> {
         let [_, _, indices] = variant.definition.positions();
-        // SAFETY: `info` is valid (contract of this function). `is_constant` is called only for an
-        // input that the node has.
+        // SAFETY: `info` is valid (contract of this function). `is_constant` is called only if the
+        // node has the input of the indices.
         unsafe {
             let operator = variant.definition.operator;
             let attributes = Attributes::read(variant.api, info, variant.domain, operator)?;
@@ -100,8 +105,8 @@ impl Kernel {
         let definition = self.variant.definition;
         let [data, updates, indices] = definition.positions();
         let is_optional = definition.inputs[indices] == Role::OptionalIndices;
-        // SAFETY: `context` is valid (contract of this function). The host keeps the values of
-        // `context` during the run.
+        // SAFETY: `context` is valid (contract of this function). The host frees no input of the
+        // run before the run ends.
         unsafe {
             let value = |input| self.api().input(context, input);
             let tensor = |value| Tensor::new(self.api(), value);
@@ -122,13 +127,13 @@ impl Kernel {
     /// `context` belongs to a run that has not ended.
     pub(crate) unsafe fn run(&self, context: *mut OrtKernelContext) -> Result<(), Failure> {
         // SAFETY: `context` is valid (contract of this function). The tensors have the types of
-        // this variant, because the host chose it by these types.
+        // `self.variant`, because the host chose this variant by the types of the tensors.
         unsafe {
             let mut inputs = self.inputs(context)?;
             inputs.align(self.variant.element.element, self.variant.index_type)?;
             let indices = match &inputs.indices {
                 Some(indices) => indices.view(self.variant.index_type, &indices.shape)?,
-                // Position 0 for every sequence.
+                // Without indices, TensorScatter writes each sequence from position 0.
                 None => TensorView::splat(&0_i64, &[])?.into(),
             };
             match self.variant.element.element {
@@ -139,7 +144,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the output of the run.
+    /// Returns the output of the run, a tensor with the shape of `data`.
     ///
     /// # Safety
     ///
@@ -160,7 +165,8 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::run`] holds. The elements have the type `dtype`.
+    /// The contract of [`Self::run`] holds. The elements of data, updates and output have the type
+    /// `dtype`.
     unsafe fn whole(
         &self,
         context: *mut OrtKernelContext,
@@ -182,7 +188,8 @@ impl Kernel {
         }
     }
 
-    /// Writes the output, with a kept plan if the indices are constant.
+    /// Computes the output, with a kept plan if [`Self::plan`] returns one, else with a one-shot
+    /// call.
     ///
     /// # Safety
     ///
@@ -199,8 +206,8 @@ impl Kernel {
         let (data, updates) = (&inputs.data, &inputs.updates);
         let in_place = output.is_at(data);
         let plan = self.plan(inputs, indices, execution)?;
-        // SAFETY: the tensors are valid and aligned (contract of this function). The output is
-        // initialised if it is in place.
+        // SAFETY: the tensors are valid and aligned (contract of this function). If `in_place` is
+        // true, the output has the memory of the data, so its elements are initialised.
         let (data, updates, output) = unsafe {
             (
                 data.view(dtype, &data.shape)?,
@@ -219,8 +226,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the kept plan. Returns `None` if the indices are not constant, or if the memory for
-    /// a plan is exhausted.
+    /// Returns the kept plan for the shapes of this run, and makes the plan if no such plan is
+    /// kept. Returns `None` if the indices are not constant, or if there is not enough memory for a
+    /// plan.
     fn plan(
         &self,
         inputs: &Inputs,
@@ -239,7 +247,7 @@ impl Kernel {
             scatter.plan(Layout::contiguous(&key.shape), indices)
         });
         match plan {
-            // Without memory for a plan, the run makes a one-shot call.
+            // If there is not enough memory for a plan, the run makes a one-shot call.
             Err(ScatterError::OutOfMemory { .. }) => Ok(None),
             plan => Ok(Some(plan?)),
         }
@@ -249,7 +257,8 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::run`] holds. Each byte holds two elements.
+    /// The contract of [`Self::run`] holds. Each byte of data, updates and output holds two
+    /// elements.
     unsafe fn packed(
         &self,
         context: *mut OrtKernelContext,
@@ -264,8 +273,8 @@ impl Kernel {
             indices.shape(),
             &updates.shape,
         )?;
-        // SAFETY: `context` is valid (contract of this function). Each byte holds two elements, and
-        // the folded shapes have half the number of elements.
+        // SAFETY: `context` is valid, and each byte holds two elements (contract of this function).
+        // The shapes in `folded` count bytes: half the number of 4-bit elements.
         unsafe {
             let pool = HostPool::new(self.api(), context, &self.workers);
             let scatter = self.attributes.scatter(folded.operator)?;
@@ -289,7 +298,7 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::run`] holds. The elements are strings.
+    /// The contract of [`Self::run`] holds. The elements of data, updates and output are strings.
     unsafe fn strings(
         &self,
         context: *mut OrtKernelContext,

@@ -1,8 +1,9 @@
-//! A library of custom operators for ONNX Runtime. It replaces the standard operators ScatterND,
-//! ScatterElements, Scatter and TensorScatter.
+//! A library of custom operators for ONNX Runtime. By default, the library replaces the standard
+//! operators ScatterND, ScatterElements, Scatter and TensorScatter.
 //!
-//! `docs/onnxruntime.md` describes it. A host calls [`RegisterCustomOps`] when a session registers
-//! the library. The library does not link onnxruntime: the host passes its functions.
+//! `docs/onnxruntime.md` describes the library. The *host* is onnxruntime. The host calls
+//! [`RegisterCustomOps`] when a session registers the library. The library does not link
+//! onnxruntime, because the host passes a table of its functions in this call.
 //!
 //! | module | knows |
 //! |---|---|

@@ -1,15 +1,16 @@
 //! Converts scatters of 4-bit elements to scatters of bytes.
 //!
-//! A byte holds two elements. The conversion requires that every window is whole bytes. Knows
-//! shapes. Knows nothing of memory.
+//! A byte holds two elements. The conversion fails unless every window occupies a whole number of
+//! bytes. This module knows shapes. It knows nothing of memory.
 
 use ndscatter::Operator;
 
 use crate::api::Shape;
 use crate::failure::Failure;
 
-/// A scatter of bytes that replaces a scatter of 4-bit elements: the shapes of data and updates,
-/// whose elements are bytes, and the operator for these shapes.
+/// A scatter of bytes that has the effect of a scatter of 4-bit elements. The fields `data` and
+/// `updates` are shapes of tensors whose elements are bytes. The field `operator` is the operator
+/// for these shapes.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) data: Shape,
@@ -17,18 +18,21 @@ pub(crate) struct Folded {
     pub(crate) operator: Operator,
 }
 
-/// Replaces the dims of a window, which follow the first `kept` dims, by one dim of `bytes`.
+/// Returns `shape` with all dims after the first `kept` dims replaced by one dim of size `bytes`.
+/// The replaced dims are the dims of a window.
 fn folded(shape: &[usize], kept: usize, bytes: usize) -> Shape {
     let mut shape: Shape = shape[..kept].into();
     shape.push(bytes);
     shape
 }
 
-/// Converts the shapes of 4-bit elements to shapes of bytes.
+/// Converts a scatter of 4-bit elements with these shapes to a scatter of bytes.
 ///
 /// # Errors
 ///
-/// Fails if a window is not whole bytes, or if the shapes do not fit together.
+/// Fails if a window has an odd number of elements, or if the operator is ScatterElements or
+/// Scatter, which write single elements. Fails if `updates` is not the shape that `data` and
+/// `indices` require.
 pub(crate) fn fold(
     operator: Operator,
     data: &[usize],

@@ -1,7 +1,8 @@
 //! Kept plans for constant indices.
 //!
-//! The first run with data of a shape makes the plan of this shape. This module knows shapes and
-//! plans. It knows nothing of the host.
+//! A plan is made for one shape of data and, for TensorScatter, one length of the updates. A run
+//! makes a plan if none is kept for its shapes. Later runs with the same shapes use the kept plan.
+//! This module knows shapes and plans. It knows nothing of the host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,8 +10,8 @@ use ndscatter::{Operator, ScatterError, ScatterPlan};
 
 use crate::api::Shape;
 
-/// Maximum number of kept plans of a node. A model with fixed shapes needs one. A new plan replaces
-/// the oldest one.
+/// Maximum number of kept plans of a node. A node of a model with fixed shapes needs one plan. If a
+/// node already keeps the maximum number, a new plan replaces the oldest kept plan.
 const KEPT: usize = 4;
 
 /// The shape and operator for which a plan was made.
@@ -19,7 +20,7 @@ pub(crate) struct Key {
     /// Shape of data.
     pub(crate) shape: Shape,
     /// The operator with its parameters. One parameter of [`Operator::Cache`] is the length of the
-    /// updates, so updates of another length have another plan.
+    /// updates along the axis, so updates of different lengths have different plans.
     pub(crate) operator: Operator,
 }
 
@@ -28,9 +29,11 @@ pub(crate) struct Key {
 pub(crate) struct Plans(Mutex<Vec<(Key, Arc<ScatterPlan>)>>);
 
 impl Plans {
-    /// Returns the plan of `key`. Makes the plan with `make` if no plan of `key` is kept.
+    /// Returns the kept plan of `key`. If no plan of `key` is kept, makes a plan with `make` and
+    /// keeps it.
     ///
-    /// Concurrent runs that find no plan each make one. The first of these plans is kept.
+    /// If several concurrent runs find no plan of `key`, each run makes a plan. The plan that is
+    /// stored first is kept. The other runs use the kept plan and drop the plans that they made.
     pub(crate) fn get(
         &self,
         key: &Key,
@@ -45,7 +48,8 @@ impl Plans {
         if let Some(plan) = found {
             return Ok(plan);
         }
-        // Made without the lock, so that runs with other shapes do not wait.
+        // This run does not hold the lock while it makes the plan, so that concurrent runs with
+        // other shapes do not wait.
         let made = Arc::new(make()?);
         let mut plans = lock();
         if let Some(plan) = find(&plans) {

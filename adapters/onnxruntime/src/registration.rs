@@ -1,6 +1,7 @@
 //! Registers the operators of the library for a session.
 //!
-//! Knows config entries, domains, and the host version of each operator and type.
+//! This module knows the config entries and the domains. It registers only the operators and
+//! element types that the version of the host supports.
 
 use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, PoisonError};
@@ -16,36 +17,40 @@ use crate::element::ELEMENT_TYPES;
 use crate::failure::Failure;
 use crate::variant::Variant;
 
-/// Config entry with the standard operators to replace: names separated by commas. Default: all.
+/// Key of the config entry that lists the standard operators to replace: names separated by commas.
+/// Without this entry, the library replaces all operators of [`DEFINITIONS`].
 const OPERATORS: &CStr = c"ndscatter.ops";
 
-/// Config entry with the number of threads of a session. Default: measured.
+/// Key of the config entry that states the number of threads of a session. Without this entry, the
+/// library measures the number of threads.
 const THREADS: &CStr = c"ndscatter.threads";
 
-/// The options of a session that select its operators.
+/// The configuration of a session, which determines the operators that the library registers.
 #[derive(Clone, Debug, PartialEq)]
 struct Config {
     api: Api,
-    /// Whether each of [`DEFINITIONS`] replaces the standard operator.
+    /// For each operator of [`DEFINITIONS`], in the same order, whether the library replaces the
+    /// standard operator.
     replaced: [bool; DEFINITIONS.len()],
     threads: Option<usize>,
 }
 
-/// Domains for one configuration. They are never freed, because the host does not report when a
-/// session ends.
+/// The operator domains of one configuration. The domains are never freed, because the host does
+/// not report when a session ends.
 struct Registration {
     config: Config,
     domains: Vec<*mut OrtCustomOpDomain>,
 }
 
-// SAFETY: domains are only passed to the host, which does not change them.
+// SAFETY: the library only passes finished domains to the host, and the host does not change them.
 unsafe impl Send for Registration {}
 
-/// One entry for each configuration. Sessions with the same configuration share one entry.
+/// The registrations of the process: one per configuration. Sessions with the same configuration
+/// share one registration.
 static REGISTERED: Mutex<Vec<Registration>> = Mutex::new(Vec::new());
 
-/// Registers the operators for a session. onnxruntime calls the function of this name in a library
-/// of custom operators.
+/// Registers the operators for a session. onnxruntime calls the function `RegisterCustomOps` of
+/// each library of custom operators that a session registers.
 ///
 /// # Safety
 ///
@@ -66,9 +71,10 @@ pub unsafe extern "system" fn RegisterCustomOps(
     }
 }
 
-/// Returns the status for a host that is too old.
+/// Returns a failure status with the message that the host is too old.
 ///
-/// The function that makes a status is the first function of every table.
+/// Calls only one function of the host's function table, the function that makes a status. This
+/// function is the first entry of the table in every version of the host.
 ///
 /// # Safety
 ///
@@ -76,8 +82,8 @@ pub unsafe extern "system" fn RegisterCustomOps(
 unsafe fn too_old(base: *const OrtApiBase) -> OrtStatusPtr {
     const OLDEST: u32 = 1;
     let message = c"ndscatter: onnxruntime is too old; use 1.18 or newer";
-    // SAFETY: `base` is valid (contract of this function). Only the first function of the table is
-    // read.
+    // SAFETY: `base` is valid (contract of this function). Only the first entry of the table is
+    // read, and every table has this entry.
     unsafe {
         let table = ((*base).GetApi)(OLDEST);
         let create = (&raw const (*table).CreateStatus).read();
@@ -85,7 +91,8 @@ unsafe fn too_old(base: *const OrtApiBase) -> OrtStatusPtr {
     }
 }
 
-/// Returns the minor version x of a host 1.x.
+/// Returns the minor version of the host: 24 for onnxruntime 1.24. See [`minor_of`] for a host
+/// whose major version is not 1.
 ///
 /// # Safety
 ///
@@ -96,8 +103,9 @@ unsafe fn host_minor(base: *const OrtApiBase) -> u32 {
     minor_of(&version.to_string_lossy())
 }
 
-/// Returns the minor version of a version string. A major version above 1 counts as newer than
-/// every 1.x.
+/// Returns the minor version x of a version string that begins with `1.x`. Returns `u32::MAX` for a
+/// major version above 1, so that it counts as newer than every 1.x. Returns 0 for all other
+/// strings.
 fn minor_of(version: &str) -> u32 {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     match (numbers.next(), numbers.next()) {
@@ -107,7 +115,8 @@ fn minor_of(version: &str) -> u32 {
     }
 }
 
-/// Adds the domains of the session's configuration to its options.
+/// Reads the configuration of a session from its options, and adds the operator domains of this
+/// configuration to the options.
 ///
 /// # Safety
 ///
@@ -128,13 +137,14 @@ unsafe fn register(api: Api, options: *mut OrtSessionOptions, host: u32) -> Resu
         }
     };
     for &domain in &registered[position].domains {
-        // SAFETY: the options are valid (contract of this function). Domains are never freed.
+        // SAFETY: the options are valid (contract of this function). The domain outlives them,
+        // because domains are never freed.
         unsafe { api.add_domain(options, domain)? };
     }
     Ok(())
 }
 
-/// Reads the config entries of a session.
+/// Returns the configuration that the config entries of a session specify.
 ///
 /// # Safety
 ///
@@ -154,20 +164,22 @@ unsafe fn read_config(api: Api, options: *const OrtSessionOptions) -> Result<Con
     })
 }
 
-/// Returns the number of threads of a session, limited to the number of processors.
+/// Returns the number of threads that the config entry states, limited to the number of processors.
 ///
 /// More threads than processors do not make a run faster. Sessions with different numbers of
-/// threads have separate operators, which occupy 69 KB for each number until the process ends. The
-/// operators cannot be shared, because the host does not report the session of a kernel (the
-/// interface of 1.18 has no function for it). The operators cannot be freed, because the host does
-/// not report the end of a session.
+/// threads have separate operators. The operators for one number of threads occupy 69 KB until the
+/// process ends, so the limit also bounds this memory. These sessions cannot share operators,
+/// because the host does not report to which session a kernel belongs. The interface of onnxruntime
+/// 1.18 has no function for this. The library cannot free the operators, because the host does not
+/// report the end of a session.
 fn thread_count(entry: &str) -> Result<usize, Failure> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     Ok(parse_count(entry)?.min(processors))
 }
 
-/// Returns for each of [`DEFINITIONS`] whether the library replaces it: whether the config entry
-/// names it, or the session has no such entry.
+/// Returns, for each operator of [`DEFINITIONS`], whether the library replaces the standard
+/// operator. `entry` is the value of the config entry [`OPERATORS`]. If `entry` is `None`, the
+/// library replaces all operators. Otherwise the library replaces the operators that `entry` names.
 fn replaced_operators(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
     let Some(entry) = entry else {
         return Ok([true; DEFINITIONS.len()]);
@@ -200,8 +212,10 @@ fn parse_count(entry: &str) -> Result<usize, Failure> {
     })
 }
 
-/// Creates the operator domains for the configuration `config`. The domains have the operators that
-/// the host supports. `host` is the minor version of onnxruntime: 24 means onnxruntime 1.24.
+/// Creates the operator domains for the configuration `config`: the domain of the ONNX standard and
+/// the domain `ndscatter`. The standard domain contains only the operators to replace. Both domains
+/// omit operators that the host does not support, and a domain without operators is not created.
+/// `host` is the minor version of onnxruntime: 24 means onnxruntime 1.24.
 fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
     let mut domains = Vec::new();
     for (domain, name) in [(Domain::Standard, c""), (Domain::Own, c"ndscatter")] {
@@ -223,7 +237,8 @@ fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Fa
     Ok(domains)
 }
 
-/// Returns the variants of an operator: one for each element type and index type of the host.
+/// Returns the variants of an operator: one for each pair of an element type and an index type. The
+/// element types are those that the host supports. The index types are those of `definition`.
 fn operators(
     config: &Config,
     domain: Domain,

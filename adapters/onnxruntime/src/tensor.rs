@@ -1,7 +1,8 @@
-//! The tensors of a run, as views.
+//! Tensors of the host, and the crate's views of their elements.
 //!
-//! A tensor in a buffer of the caller may be misaligned for its element type. Such a tensor is
-//! copied. Knows memory and shapes. Knows nothing of operators.
+//! A caller may bind a buffer that is misaligned for its element type. For such a tensor, this
+//! module uses an aligned copy of the elements. This module depends on memory and shapes, not on
+//! operators.
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
 use ort_sys::OrtValue;
@@ -14,14 +15,16 @@ use crate::failure::Failure;
 pub(crate) struct Tensor {
     pub(crate) value: *const OrtValue,
     pub(crate) shape: Shape,
-    /// Address of the elements, or of their aligned copy.
+    /// Address of the elements: the host's address, or the address of `copy` if `copy` is in use.
     address: *mut u8,
-    /// Aligned copy of the elements. Empty if the host's elements are aligned.
+    /// Buffer of an aligned copy of the elements. The buffer is empty while `address` is the host's
+    /// address.
     copy: Vec<u64>,
 }
 
 impl Tensor {
-    /// Returns an input of a run. Fails for a null value.
+    /// Returns the input tensor of a run that the host passes as `value`. Returns an error if
+    /// `value` is null.
     ///
     /// # Safety
     ///
@@ -41,7 +44,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the output of a run, which the host made with this shape.
+    /// Returns the output tensor of a run. The host has allocated `value` with the shape `shape`.
     ///
     /// # Safety
     ///
@@ -64,8 +67,8 @@ impl Tensor {
         self.address.addr().is_multiple_of(dtype.alignment())
     }
 
-    /// Allocates the aligned copy, makes it the address of this tensor, and returns the previous
-    /// address. The values of the copy are unspecified.
+    /// Allocates an aligned buffer, makes it the address of this tensor, and returns the previous
+    /// address. The elements are not copied, so the values in the buffer are unspecified.
     fn use_copy(&mut self, dtype: DType) -> Result<*mut u8, ScatterError> {
         let bytes = self.len().saturating_mul(dtype.size());
         let words = bytes.div_ceil(size_of::<u64>());
@@ -76,29 +79,31 @@ impl Tensor {
         Ok(std::mem::replace(&mut self.address, room))
     }
 
-    /// Copies an input whose address is misaligned for `dtype`.
+    /// Makes the address of an input aligned for `dtype`: copies the elements to an aligned buffer
+    /// if the host's address is misaligned.
     ///
     /// # Safety
     ///
-    /// The tensor holds the number of elements of type `dtype` that its shape states.
+    /// The elements of the tensor have the type `dtype`.
     pub(crate) unsafe fn align(&mut self, dtype: DType) -> Result<(), ScatterError> {
         if self.is_aligned(dtype) {
             return Ok(());
         }
         let bytes = self.len() * dtype.size();
         let given = self.use_copy(dtype)?;
-        // SAFETY: `given` holds `bytes` bytes (contract of this function), and so does the new
-        // copy.
+        // SAFETY: `given` holds `bytes` bytes (contract of this function). The new buffer has at
+        // least `bytes` bytes.
         unsafe { self.address.copy_from_nonoverlapping(given, bytes) };
         Ok(())
     }
 
-    /// Calls `write` with an output that is aligned for `dtype`. Afterwards copies the elements of
-    /// a misaligned output to the host's address.
+    /// Calls `write` with this output, at an address that is aligned for `dtype`. If the host's
+    /// address is misaligned, `write` writes to an aligned buffer. After `write` succeeds, this
+    /// function copies the buffer to the host's address.
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::align`] holds.
+    /// The elements of the tensor have the type `dtype`.
     pub(crate) unsafe fn write_aligned<E: From<ScatterError>>(
         &mut self,
         dtype: DType,
@@ -110,8 +115,8 @@ impl Tensor {
         let bytes = self.len() * dtype.size();
         let wanted = self.use_copy(dtype)?;
         write(self)?;
-        // SAFETY: the host's address holds `bytes` bytes (contract of this function), and so does
-        // the copy.
+        // SAFETY: the host's address has space for `bytes` bytes (contract of this function). The
+        // buffer has at least `bytes` bytes.
         unsafe { wanted.copy_from_nonoverlapping(self.address, bytes) };
         Ok(())
     }
@@ -121,7 +126,8 @@ impl Tensor {
         self.shape.iter().product()
     }
 
-    /// Whether both tensors have the same address and are not empty.
+    /// Whether this tensor is not empty and has the same address as `other`. The address is that of
+    /// the aligned copy if the host's address was misaligned.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.address == other.address && self.len() > 0
     }
@@ -130,24 +136,24 @@ impl Tensor {
     ///
     /// # Safety
     ///
-    /// The tensor holds the number of elements of type `dtype` that `shape` states.
+    /// The tensor holds a contiguous array of shape `shape` with elements of type `dtype`.
     pub(crate) unsafe fn view<'a>(
         &'a self,
         dtype: DType,
         shape: &'a [usize],
     ) -> Result<AnyView<'a>, ScatterError> {
         // SAFETY: the tensor holds the elements (contract of this function). The host has
-        // initialised them and keeps them during the run.
+        // initialised the elements of each input and keeps them during the run.
         unsafe { AnyView::from_raw_parts(self.address, dtype, Layout::contiguous(shape)) }
     }
 
-    /// Returns a view of the elements to write. `initialised`: whether the elements are
-    /// initialised, as those of an output that is also an input.
+    /// Returns a writable view of the elements of an output. `initialised`: whether the elements
+    /// are already initialised. Elements are initialised if the output has the memory of an input.
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::view`] holds. The tensor is an output of the run. Its elements are
-    /// initialised if `initialised` is true.
+    /// The tensor is an output of the run, and has space for a contiguous array of shape `shape`
+    /// with elements of type `dtype`. If `initialised` is true, the elements are initialised.
     pub(crate) unsafe fn view_mut<'a>(
         &'a self,
         dtype: DType,

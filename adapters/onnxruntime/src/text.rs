@@ -1,9 +1,12 @@
-//! Scatters of strings, which are objects of the host.
+//! Scatters of strings. Each string is an object of the host.
 //!
-//! Without a reduction, updates replace existing strings. The reduction add appends the updates of
-//! an element to the existing string, in the order of the updates. To find the destination of each
-//! update, this module calls the crate with integers, the numbers of the elements, instead of
-//! strings. The crate therefore checks the indices as for other element types.
+//! With the reduction none, the last update of an element replaces the existing string. The
+//! reduction add concatenates all updates of an element, in their order. The existing string comes
+//! before the updates, unless the attribute `include_self` is 0.
+//!
+//! To find the destination of each update, this module scatters or gathers integers instead of
+//! strings. Each integer is the position of a string in its tensor. The crate therefore checks the
+//! indices as for other element types.
 
 use ndscatter::{Reduction, ScatterError, TensorView};
 use ort_sys::OrtValue;
@@ -22,7 +25,8 @@ pub(crate) struct Strings<'a> {
 }
 
 impl Strings<'_> {
-    /// Computes the strings to write, before the first write.
+    /// Checks the indices, and computes from which strings each string of the output is copied or
+    /// concatenated. Writes nothing. The caller calls this function before [`Self::write`].
     pub(crate) fn plan(&self, attributes: &Attributes) -> Result<Work, Failure> {
         let joins = match attributes.reduction {
             Reduction::None => false,
@@ -44,8 +48,8 @@ impl Strings<'_> {
         if !joins {
             return Ok(Work::Moves(last.to_vec()));
         }
-        // The gather gives each update the number of its destination, counted from 1. For a skipped
-        // update, the gather writes 0.
+        // Gathers the positions of the elements of data, counted from 1. The result is one position
+        // per update: the position of its destination, or 0 if the update is skipped.
         let destinations = numbers(1, self.data.len())?;
         let destinations = attributes.gather()?.allocate(
             TensorView::contiguous(&destinations, &self.data.shape)?,
@@ -57,13 +61,14 @@ impl Strings<'_> {
         })
     }
 
-    /// Writes all strings of `output`. If `in_place` is true, `output` is the tensor of the data,
-    /// and this function writes only the strings that updates address.
+    /// Writes the strings of `output`. `in_place`: whether `output` has the memory of the data. If
+    /// `in_place` is true, this function writes only the strings that have updates. Otherwise it
+    /// writes all strings.
     ///
     /// # Safety
     ///
-    /// The inputs and `output` are tensors of strings of the host. `output` is the output of the
-    /// run.
+    /// `data`, `updates` and `output` are tensors of strings of the host. `output` is the output of
+    /// the run and has the shape of the data. `work` was computed by [`Self::plan`].
     pub(crate) unsafe fn write(
         &self,
         api: Api,
@@ -74,10 +79,9 @@ impl Strings<'_> {
         let mut bytes = Vec::new();
         let mut copy = |from, position, to| {
             bytes.clear();
-            // SAFETY: the tensors are valid (contract of this function). `position` is below the
-            // number of elements of `from`: it is computed by `plan`, or is the number of an
-            // element of the data. `to` is the number of an element of the data, and `output` has
-            // the shape of the data.
+            // SAFETY: the tensors are valid (contract of this function). `position` is less than
+            // the number of strings of `from`, because `plan` computed it or it is a position in
+            // the data. `to` is a position in the data, and `output` has the shape of the data.
             unsafe {
                 api.append_string(from, position, &mut bytes)?;
                 api.set_string(output, to, &bytes)
@@ -98,7 +102,8 @@ impl Strings<'_> {
                 destinations,
                 with_self,
             } => {
-                // Groups the updates by destination. The stable sort keeps their order in a group.
+                // Groups the updates by destination. The sort is stable, so the updates of one
+                // destination keep their order.
                 let mut order: Vec<usize> = (0..destinations.len()).collect();
                 order.sort_by_key(|&update| destinations[update]);
                 let mut groups = order
@@ -117,9 +122,10 @@ impl Strings<'_> {
                         continue;
                     };
                     let mut joined = Vec::new();
-                    // SAFETY: the tensors are valid (contract of this function). `to` is below the
-                    // number of elements of the data, which `output` has too. `update` is below the
-                    // number of updates, because `plan` computed one destination per update.
+                    // SAFETY: the tensors are valid (contract of this function). `to` is less than
+                    // the number of strings of the data, and `output` has the shape of the data.
+                    // `update` is less than the number of updates, because `plan` computed one
+                    // destination per update.
                     unsafe {
                         if *with_self {
                             api.append_string(self.data.value, to, &mut joined)?;
@@ -136,21 +142,24 @@ impl Strings<'_> {
     }
 }
 
-/// The strings that a scatter writes.
+/// The sources of the strings that a scatter writes.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// For each element of the output, the number of the element that it is copied from. These
-    /// numbers count the elements of data and then the elements of updates.
+    /// Sources of a scatter with the reduction none: for each string of the output, the position of
+    /// the string that is copied. A position below the number of elements of data is a position in
+    /// data. Positions in updates follow: the first update has the number of elements of data as
+    /// its position.
     Moves(Vec<usize>),
-    /// For each update, the number of its destination, counted from 1. The number is 0 for a
-    /// skipped update. `with_self`: whether the existing string is the beginning of the result.
+    /// Sources of a scatter with the reduction add. `destinations`: for each update, the position
+    /// of its destination in data, counted from 1, or 0 if the update is skipped. `with_self`:
+    /// whether the result begins with the existing string.
     Joins {
         destinations: Vec<usize>,
         with_self: bool,
     },
 }
 
-/// Returns the numbers `first..first + len`.
+/// Returns a vector of the integers `first..first + len`.
 fn numbers(first: usize, len: usize) -> Result<Vec<usize>, ScatterError> {
     let mut numbers = Vec::new();
     let bytes = len.saturating_mul(size_of::<usize>());

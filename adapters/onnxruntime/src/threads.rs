@@ -1,7 +1,7 @@
 //! The host's threads as a pool.
 //!
-//! This module runs tasks with the host's parallel-for, and counts the host's threads. It knows
-//! threads and time. It knows nothing of tensors.
+//! This module runs tasks with the host's parallel-for, and measures the number of the host's
+//! threads. It depends on threads and time, not on tensors.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,29 +16,32 @@ use ort_sys::OrtKernelContext;
 use crate::api::Api;
 use crate::failure::Failure;
 
-/// Time that a probe ([`HostPool::probe`], which counts the host's threads) waits for one more
-/// thread to start a task. A sleeping thread needs at least 50 microseconds to wake up.
+/// Timeout of a probe. A probe ([`HostPool::probe`]) counts the host's threads. It ends if no
+/// further thread starts a task within this time. The timeout is longer than the wake-up time of a
+/// sleeping thread, which is at least 50 microseconds.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The number of threads that run the host's tasks.
 ///
-/// The host does not report this number. The number is configured for the session, or measured by a
-/// *probe*: tasks on the host's threads that count the threads. A probe may find fewer threads than
-/// processors, because other work keeps threads busy. Later runs therefore repeat the probe, until
-/// a probe finds one thread per processor: runs 1, 2, 4, 8 and so on, and every [`INTERVAL`]-th
-/// run.
+/// The host does not report this number. Either the session's options configure it, or probes
+/// measure it. A *probe* runs tasks on the host's threads, and the tasks count these threads. A
+/// probe may find fewer threads than processors, because other work keeps threads busy. The probe
+/// is therefore repeated in later runs, until a probe finds one thread per processor. Until then,
+/// the runs with the numbers 1, 2, 4, 8 and so on (powers of 2) and the multiples of [`INTERVAL`]
+/// make a probe. Only runs that may use several threads are counted.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    /// Number of threads: the configured number, or the largest number of threads that a
-    /// measurement ([`HostPool::probe`]) has found. 0 before the first measurement.
+    /// Number of threads: the configured number, or the largest number of threads that a probe has
+    /// found so far. The value is 0 before the first probe.
     most: AtomicUsize,
-    /// Number of calls of [`Workers::get`] so far. `None` if the number of threads is configured. A
-    /// run of an operator calls `get` if it may use several threads.
+    /// Number of calls of [`Workers::get`] so far, or `None` if the number of threads is
+    /// configured. A run of an operator calls `get` if the run may use several threads.
     requests: Option<AtomicUsize>,
 }
 
-/// Maximum distance between two probes, in runs. A probe costs about 200 microseconds, which is
-/// negligible compared with 1024 runs of a millisecond.
+/// Maximum number of runs from one probe to the next, while probes find fewer threads than
+/// processors. A probe costs about 200 microseconds. This cost is negligible compared with 1024
+/// runs of 1 ms each.
 const INTERVAL: usize = 1024;
 
 impl Workers {
@@ -49,8 +52,9 @@ impl Workers {
         }
     }
 
-    /// Returns the number of threads. Calls `probe`, with the number of processors as the argument,
-    /// if a measurement is due. `probe` returns the number of threads that it found.
+    /// Returns the number of threads, at least 1. If this run must make a probe (see [`Workers`]),
+    /// calls `probe` with the number of processors. `probe` returns the number of threads that it
+    /// found.
     fn get(&self, probe: impl FnOnce(usize) -> usize) -> usize {
         if let Some(requests) = &self.requests {
             let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -64,11 +68,11 @@ impl Workers {
     }
 }
 
-/// Number of active runs in the process. Concurrent sessions share the processors, although each
-/// session has separate threads.
+/// Number of runs that are in progress in the process. One counter serves all sessions, because
+/// concurrent sessions share the processors, although each session has its own threads.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// The host's threads during one run.
+/// The host's threads as the pool of one run.
 #[derive(Debug)]
 pub(crate) struct HostPool<'k> {
     api: Api,
@@ -77,8 +81,8 @@ pub(crate) struct HostPool<'k> {
     tasks: HostTasks,
 }
 
-// SAFETY: the context is only passed to the host's parallel-for, and only by the thread that makes
-// the run. All other fields are `Sync`.
+// SAFETY: `context` is only passed to the host's parallel-for, and only by the thread on which the
+// host called the operator. All other fields are `Sync`.
 unsafe impl Sync for HostPool<'_> {}
 
 impl<'k> HostPool<'k> {
@@ -100,7 +104,8 @@ impl<'k> HostPool<'k> {
         }
     }
 
-    /// Returns an error if the host has reported a failure or a task has panicked.
+    /// Returns an error if the host's parallel-for has reported a failure, or if a task has
+    /// panicked.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.tasks.has_failed() {
             return Err(Failure::internal(
@@ -110,10 +115,11 @@ impl<'k> HostPool<'k> {
         Ok(())
     }
 
-    /// Counts the threads that run tasks at the same time.
+    /// Returns the number of the host's threads that start a task of this probe.
     ///
-    /// Each task waits until one thread per processor has started a task. It stops waiting if no
-    /// further thread starts a task within [`PATIENCE`].
+    /// Each task keeps its thread busy until the probe ends, so that other threads start the other
+    /// tasks. The probe ends when one thread per processor has started a task, or when no further
+    /// thread has started a task within [`PATIENCE`].
     fn probe(&self, processors: usize) -> usize {
         let seen = Mutex::new(Seen {
             threads: HashSet::new(),
@@ -146,7 +152,7 @@ impl<'k> HostPool<'k> {
 /// The threads that have started a task of a probe.
 struct Seen {
     threads: HashSet<ThreadId>,
-    /// Time at which the latest of these threads started its first task.
+    /// Time at which the newest thread of `threads` started its first task.
     last: Instant,
 }
 
@@ -161,8 +167,8 @@ impl Pool for HostPool<'_> {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         self.tasks.run(task, |function, argument| {
-            // SAFETY: the run has not ended (contract of `new`). The host returns after all tasks
-            // have returned.
+            // SAFETY: `context` is valid, because its run has not ended (contract of `new`). `task`
+            // stays valid, because the host's parallel-for returns after all tasks have returned.
             unsafe {
                 self.api
                     .parallel_for(self.context, tasks, function, argument)

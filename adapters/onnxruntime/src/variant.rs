@@ -1,6 +1,7 @@
 //! A registered variant of an operator, for one element type and one index type.
 //!
-//! Holds what is known before the host creates a node.
+//! A variant holds only data that is known when the library registers its operators, before the
+//! host creates a node.
 
 use crate::api::Api;
 use ndscatter::DType;
@@ -16,6 +17,7 @@ pub(crate) struct Variant {
     pub(crate) definition: &'static Definition,
     pub(crate) element: &'static ElementType,
     pub(crate) index_type: DType,
-    /// Number of threads of the session, if its options contain it.
+    /// Number of threads that the session's config entry `ndscatter.threads` states, limited to the
+    /// number of processors. `None` without this entry.
     pub(crate) threads: Option<usize>,
 }

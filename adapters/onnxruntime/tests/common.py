@@ -1,7 +1,7 @@
-"""Shared by all tests: models, sessions, counters, element types and their values.
+"""Functions and types that all tests share: models, sessions, counters, element types and values.
 
-Knows ONNX Runtime's Python interface and the path of the library. Knows nothing of expected
-results, which `reference` computes.
+This module depends on ONNX Runtime's Python interface and on the path of the library. It computes
+no expected results: `reference` computes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def library_path() -> Path:
 LIBRARY = library_path()
 OWN = "ndscatter"
 HOST = tuple(int(number) for number in ort.__version__.split(".")[:2])
-# Log level of sessions. Tests expect errors and read them from the exception.
+# Log level of all sessions: only fatal errors. Tests cause errors on purpose, and read the messages
+# from the exceptions.
 QUIET = 4
 ort.set_default_logger_severity(QUIET)
 
@@ -53,7 +54,8 @@ for _name in ("runs", "in_place", "planned"):
 
 
 class Counts(NamedTuple):
-    """Counts of the runs of the library's kernels."""
+    """Numbers of successful runs of the library's kernels: all runs, the runs that wrote in place,
+    and the runs with a kept plan."""
 
     runs: int
     in_place: int
@@ -70,7 +72,8 @@ def counts() -> Counts:
 
 
 class counting:
-    """Counts the runs inside a `with` block: `with counting() as count: ...; count.done`."""
+    """Counts the kernel runs inside a `with` block. After `with counting() as count: ...`, the
+    counts are in `count.done`."""
 
     done: Counts
 
@@ -89,7 +92,8 @@ node = helper.make_node
 
 
 def ir_version(opset: int) -> int:
-    """Returns an IR version that has the opset's types and that every host with the opset reads."""
+    """Returns the IR version for a model of this opset. The IR version has all types of the opset.
+    Every onnxruntime that supports the opset can read the IR version."""
     return 8 if opset < 21 else 10 if opset < 23 else 11
 
 
@@ -123,7 +127,8 @@ def options(
     entries: Mapping[str, str] | None = None,
     **attributes: Any,
 ) -> ort.SessionOptions:
-    """Returns the options of a session. `attributes` are attributes of `SessionOptions`."""
+    """Returns the options of a session. `library`: whether the options register ndscatter's
+    library. `entries`: config entries. `attributes`: other attributes of `SessionOptions`."""
     made = ort.SessionOptions()
     made.intra_op_num_threads = threads
     made.log_severity_level = QUIET
@@ -137,7 +142,7 @@ def options(
 
 
 def session(serialized: bytes, **given: Any) -> ort.InferenceSession:
-    """Returns a session of a model. The arguments are those of `options`."""
+    """Returns a session of a model. `given`: the arguments of `options`."""
     return ort.InferenceSession(serialized, options(**given), providers=["CPUExecutionProvider"])
 
 
@@ -146,7 +151,8 @@ UNOPTIMISED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 @functools.cache
 def newest_opset() -> int:
-    """Returns the newest opset of the host. Makes sessions to find it."""
+    """Returns the newest opset that the installed onnxruntime supports. Tries to create sessions
+    with increasing opsets until one fails."""
     opset = 21
     while True:
         identity = model(
@@ -166,7 +172,8 @@ def newest_opset() -> int:
 
 
 class ElementType(NamedTuple):
-    """An element type: its ONNX name, its numpy dtype, and whether the graph casts feeds to it."""
+    """An element type: its ONNX name and its numpy dtype. `is_cast`: whether the inputs and the
+    output of a test model are float32, and the graph casts them to and from this type."""
 
     name: str
     dtype: np.dtype[Any]
@@ -178,7 +185,7 @@ class ElementType(NamedTuple):
 
     @property
     def fed(self) -> np.dtype[Any]:
-        """Dtype of the feeds and of the result of a run."""
+        """Numpy dtype of the feeds and of the result of a run: float32 if `is_cast`."""
         return np.dtype(np.float32) if self.is_cast else self.dtype
 
     @property
@@ -221,8 +228,9 @@ FLOAT8 = [
 
 
 def values(rng: np.random.Generator, element: ElementType, shape: Iterable[int]) -> Array:
-    """Returns random values of a type. Integers cover the whole range. Floats include signed zeros,
-    and their sums depend on the order of additions."""
+    """Returns random values of a type. Integers are drawn from the whole range of their type. About
+    5% of the floats are +0 or -0. The magnitudes of the floats vary, so a float sum depends on the
+    order of the additions."""
     shape, dtype = tuple(shape), element.dtype
     if dtype.kind == "O":
         words = ["", "a", "bc", "zażółć", "散布", "🦀", "a string that is too long for small ones"]
@@ -238,13 +246,14 @@ def values(rng: np.random.Generator, element: ElementType, shape: Iterable[int])
     return np.asarray(np.where(rng.random(shape) < 0.05, made * 0.0, made)).astype(dtype)
 
 
-# Types without a numpy dtype. Only newer interfaces of the host give access to their memory.
+# Tensors of types without a numpy dtype. Only newer versions of onnxruntime's Python interface can
+# make such tensors. `FOUR_BITS`: codes of the 4-bit types in ONNX.
 HAS_RAW_VALUES = hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type")
 FOUR_BITS = {"UINT4": 21, "INT4": 22, "FLOAT4E2M1": 23}
 
 
 def raw_value(code: int, shape: Sequence[int], content: bytes) -> ort.OrtValue:
-    """Returns a tensor of any type with these bytes."""
+    """Returns a tensor whose memory contains the bytes `content`. `code`: element type in ONNX."""
     made = ort.OrtValue.ortvalue_from_shape_and_type(list(shape), code)
     assert made.tensor_size_in_bytes() == len(content)
     ctypes.memmove(made.data_ptr(), content, len(content))
@@ -256,13 +265,15 @@ def raw_bytes(given: ort.OrtValue) -> bytes:
 
 
 def bits(array: Array) -> Array:
-    """Returns the array as unsigned integers with the same bits. Returns strings unchanged."""
+    """Returns the bit patterns of the elements as unsigned integers. Returns an array of strings
+    unchanged."""
     array = np.ascontiguousarray(array)
     return array if array.dtype.kind == "O" else array.view(f"u{array.dtype.itemsize}")
 
 
 def assert_same(found: Array, wanted: Array, what: str = "") -> None:
-    """Compares dtype, shape and every bit. Ignores the sign and payload of NaN."""
+    """Checks that two arrays have the same dtype, shape and bits. Any two NaN values are equal,
+    also with different signs or payloads."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     assert found.shape == wanted.shape, what
     assert found.dtype == wanted.dtype, what
@@ -297,12 +308,15 @@ def one_node(
     between: bool = False,
     **attributes: Any,
 ) -> bytes:
-    """Returns a model of one scatter.
+    """Returns a model with one scatter node.
 
-    The inputs are `data`, `indices` and `updates`, and `shapes` are their shapes in this order.
-    The output is `output`. A shape of `None` for indices omits the indices of a cache. With
-    `indices`, the indices are a constant of the model. `between`: the model makes data and reads
-    the result inside, so that the scatter may run in place.
+    `shapes`: declared shapes of the inputs `data`, `indices` and `updates`, in this order. The
+    shape `None` is unknown. Exception: a TensorScatter with the shape `None` for indices, and
+    without the argument `indices`, has no indices. `indices`: indices that are a constant of the
+    model instead of an input. `output`: declared shape of the output.
+
+    `between`: whether the model has a node before the scatter, which makes the data, and a node
+    after the scatter, which reads the result. The host may then run the scatter in place.
     """
     data, listed, updates = shapes
     constants = {} if indices is None else {"indices": indices}
@@ -317,7 +331,8 @@ def one_node(
         names["output"] = "cast_output"
         nodes_behind = [node("Cast", ["cast_output"], ["output"], to=element.fed_code)]
     if between:
-        # A Transpose with the identity permutation copies its input and supports every type.
+        # The nodes before and after the scatter are Transpose nodes with the identity permutation.
+        # Transpose supports every element type. It copies its input.
         order_of_axes = list(range(len(data)))
         nodes.append(node("Transpose", [names["data"]], ["inside"], perm=order_of_axes))
         names["data"] = "inside"
@@ -343,12 +358,14 @@ def one_node(
 
 
 def run(made: ort.InferenceSession, **feeds: Any) -> Array:
-    """Runs a session and returns the first output."""
+    """Runs a session and returns its first output."""
     return made.run(None, feeds)[0]
 
 
 def ort_value(array: Array) -> ort.OrtValue:
-    """Returns a tensor of the host. The host creates a tensor of strings only in a run."""
+    """Returns a tensor of the host (`OrtValue`) with the elements of an array. The Python interface
+    cannot convert an array of strings, so for strings this function runs a model that outputs
+    them."""
     if array.dtype.kind != "O":
         return ort.OrtValue.ortvalue_from_numpy(array)
     gather = model(
@@ -369,7 +386,7 @@ def ort_value(array: Array) -> ort.OrtValue:
 
 
 def run_in_one_buffer(made: ort.InferenceSession, **feeds: Any) -> Array:
-    """Runs a session with `output` bound to the memory of `data`, and returns it."""
+    """Runs a session with `output` bound to the memory of `data`. Returns the output."""
     binding = made.io_binding()
     bound = {name: ort_value(array) for name, array in feeds.items()}
     for name, given in bound.items():
@@ -401,6 +418,6 @@ def unique_nd_indices(
 
 
 def any_indices(rng: np.random.Generator, sizes: Any, shape: Sequence[int]) -> Array:
-    """Returns random indices, which may contain duplicates."""
+    """Returns random indices from `-size` to `size - 1`. They may contain duplicates."""
     sizes = np.asarray(sizes)
     return rng.integers(-sizes, sizes, tuple(shape), dtype=np.int64)

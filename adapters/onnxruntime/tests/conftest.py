@@ -10,5 +10,6 @@ import pytest
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random generator of a test. Its seed depends only on the name of the test."""
+    """Returns the random generator of a test. The seed depends only on the name of the test,
+    including its parameters."""
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))

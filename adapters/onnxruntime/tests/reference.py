@@ -1,7 +1,8 @@
-"""The sequential reference: scatters by their definition, one update after another.
+"""The sequential reference: applies the updates of a scatter in their order, one after another.
 
-Computes 16-bit floats in float32 and rounds them after every update, as docs/semantics.md
-specifies. Knows numpy. Knows nothing of the library or of ONNX Runtime.
+The reference computes 16-bit floats in float32. It rounds to 16 bits after every update, or once at
+the end if `accumulate` is `wide`, as docs/semantics.md specifies. This module depends only on
+numpy, not on the library or on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ Array = np.ndarray[Any, Any]
 
 
 class OutOfBounds(Exception):
-    """An index is outside its axis."""
+    """Raised if an index is outside its axis, or if updates do not fit into a cache."""
 
 
 class Duplicate(Exception):
-    """Two updates have the same destination."""
+    """Raised if two updates have the same destination and `reject_duplicates` is 1."""
 
 
 class Rules(NamedTuple):
-    """The options of a node, except its axis. The defaults are those of the ONNX standard."""
+    """The attributes of a node, except `axis` and `mode`. With the default values, a node computes
+    what the ONNX standard specifies."""
 
     reduction: str = "none"
     include_self: int = 1
@@ -38,7 +40,8 @@ STANDARD = Rules()
 
 
 def coordinate(index: int, size: int, rules: Rules) -> int | None:
-    """Returns the position of an index on an axis of this size, or `None` for a skipped index."""
+    """Returns the position that an index selects on an axis of this size. Returns `None` if the
+    index is out of bounds and `rules.bounds` is `skip`."""
     position = index + size if index < 0 and rules.negative_indices else index
     if 0 <= position < size:
         return position
@@ -50,7 +53,8 @@ def coordinate(index: int, size: int, rules: Rules) -> int | None:
 
 
 def nd_destinations(data: Array, indices: Array, rules: Rules) -> list[int | None]:
-    """Returns for each element of updates, in order, its flat position in data."""
+    """Returns one entry per element of updates, in their order: the flat position of its
+    destination in data, or `None` if the element is skipped."""
     depth = indices.shape[-1]
     window = math.prod(data.shape[depth:])
     places: list[int | None] = []
@@ -81,7 +85,8 @@ def elements_destinations(data: Array, indices: Array, axis: int, rules: Rules) 
 
 
 def combine(reduction: str, current: Any, update: Any) -> Any:
-    """Combines one element with one update. Both are numpy scalars of the computation type."""
+    """Returns the result of one update of an element. `current`: value of the element before. Both
+    values have the type of the computation: float32 for 16-bit floats, else the element type."""
     if isinstance(current, str):
         return {"none": update, "add": current + update}[reduction]
     if isinstance(current, np.bool_):
@@ -106,12 +111,13 @@ def combine(reduction: str, current: Any, update: Any) -> Any:
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Whether this is a 16-bit float of numpy or ml_dtypes."""
+    """Whether a dtype is float16 or bfloat16."""
     return dtype.itemsize == 2 and dtype.kind not in "iub"
 
 
 def apply(data: Array, updates: Array, places: list[int | None], rules: Rules) -> Array:
-    """Applies the updates element by element. `places[i]` is the flat position of element i."""
+    """Returns data after all updates. `places[i]`: flat position in data of the destination of
+    element i of updates, or `None` if the element is skipped."""
     half = is_half(data.dtype) and rules.reduction != "none"
     wide = half and rules.accumulate == "wide" and rules.reduction not in ("min", "max")
     computed = data.astype(np.float32) if half else data.copy()
@@ -165,7 +171,9 @@ def tensor_scatter(
     mode: str = "linear",
     rules: Rules = STANDARD,
 ) -> Array:
-    """Writes rows of updates into a cache. The rows of each sequence begin at its index."""
+    """Returns the cache `data` with the rows of updates written into it. `indices` holds one
+    position per sequence, at which the rows of the sequence begin. `None`: all begin at position
+    0."""
     axis %= data.ndim
     size, length = data.shape[axis], updates.shape[axis]
     result = data.copy()
@@ -187,10 +195,11 @@ UFUNCS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximu
 
 
 def fast(data: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> Array:
-    """Applies updates to `data[where]`, for sizes at which `apply` is too slow.
+    """Returns data after updates of `data[where]`. Tests use it for large arrays, because `apply`
+    is too slow for them.
 
-    numpy applies the updates in order. The inputs must not contain zeros for `min` and `max`:
-    numpy may return either of +0 and -0.
+    numpy applies the updates in their order. For `min` and `max`, data and updates must not contain
+    zeros, because numpy may return either zero for the pair +0 and -0.
     """
     result = data.copy()
     if reduction == "none":

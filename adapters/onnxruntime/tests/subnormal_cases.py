@@ -1,8 +1,8 @@
-"""A program that runs scatters of subnormal numbers in a host that flushes them to zero. Prints
-the failure of each case as JSON.
+"""A program that runs scatters of subnormal numbers in sessions that flush them to zero.
 
-`test_config` runs it as a separate process, because the first session of a process sets the
-floating-point mode of its calling threads.
+The program prints a JSON object with one entry per case: the error message, or an empty string if
+the case passed. `test_config` runs this program in a separate process, because the first session of
+a process sets the floating-point mode of the thread that creates the session.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from common import (
 ENTRIES = {"session.set_denormal_as_zero": "1"}
 FLOATS = [*(element for element in NUMBERS if element.is_float), BFLOAT16]
 REDUCTIONS = ["none", "add", "mul", "min", "max"]
-# Numbers per row of an array. A scatter of large rows uses all threads.
+# Elements per row of data and updates. With 40,000 elements per row, a scatter uses all threads of
+# the session.
 WIDTHS = {"small": 1, "large": 40_000}
 CASES = {
     f"{element}-{reduction}-{threads}-{width}": (element, reduction, threads, WIDTHS[width])
@@ -44,12 +45,13 @@ CASES = {
 
 
 def is_flushed() -> bool:
-    """Whether this thread flushes subnormal numbers to zero."""
+    """Whether the calling thread flushes subnormal numbers to zero."""
     return bool((np.full(64, 1e-39, np.float32) * np.ones(64, np.float32) == 0).all())
 
 
 def pairs(element: ElementType) -> dict[str, Array]:
-    """Returns all pairs of some special numbers, one pair per row."""
+    """Returns the inputs of a scatter of 81 rows with one element each. Row i of data and row i of
+    updates are one pair of 9 special numbers. All pairs occur."""
     info = ml_dtypes.finfo(element.dtype)
     least, normal = float(info.smallest_subnormal), float(info.smallest_normal)
     special = [least, -least, 3 * least, normal - least, normal, -normal, 0.5, 1.0, 2.0]
@@ -59,10 +61,11 @@ def pairs(element: ElementType) -> dict[str, Array]:
 
 
 class Prepared(NamedTuple):
-    """Feeds and the expected result of one column.
+    """Feeds and expected result of a scatter with one element per row. `check` repeats the element
+    to make wider rows.
 
-    The feeds and the result must be computed before a session runs. A session makes this thread
-    flush subnormal numbers to zero, also in numpy's computations.
+    numpy must compute the feeds and the expected result before the first session is created. That
+    session makes this thread flush subnormal numbers to zero, also in numpy.
     """
 
     feeds: dict[str, Array]
@@ -108,7 +111,7 @@ def check_host() -> None:
         [value("output", TensorProto.FLOAT, None)],
         constants={"one": np.ones(1, np.float32)},
     )
-    # At the large size the host's node also runs on all threads.
+    # With the larger size, the host runs its own node (Mul) on both threads of the session.
     for size, threads in ((100, 1), (10_000_000, 2)):
         feeds = {
             "data": np.full(size, 1e-39, np.float32),

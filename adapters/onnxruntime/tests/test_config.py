@@ -1,5 +1,6 @@
-"""Config entries of a session: entries of the library, and entries of the host that could change
-results."""
+"""Tests of a session's config entries: the entries `ndscatter.ops` and `ndscatter.threads` of the
+library, and the host's entry `session.set_denormal_as_zero`, which must not change results of
+scatters."""
 
 from __future__ import annotations
 
@@ -35,13 +36,14 @@ from common import (
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
-# The standard operators of the test model. The opset of the model has no operator Scatter.
+# The operators of ONNX's domain in the test model. The operator Scatter is missing, because the
+# model's opset does not contain it.
 OPERATORS = ["ScatterND", "ScatterElements", *(["TensorScatter"] if HAS_CACHE else [])]
 
 
 def all_operators() -> bytes:
-    """Returns a model with a node of each operator of `OPERATORS` in ONNX's domain, and with one
-    ScatterND node in the domain `ndscatter`."""
+    """Returns a model with one node of each operator in `OPERATORS`, and one ScatterND node of the
+    domain `ndscatter`."""
     nodes = [
         node("ScatterND", ["data", "tuples", "updates"], ["a"]),
         node("ScatterElements", ["a", "indices", "updates"], ["b"]),
@@ -95,8 +97,9 @@ def all_feeds(rng: np.random.Generator) -> dict[str, Any]:
     ids=str,
 )
 def test_operators(rng, entry, replaced) -> None:
-    """The host's kernels run the standard operators that the entry `ndscatter.ops` does not name.
-    The library always runs the operators of its own domain."""
+    """Of the operators in ONNX's domain, the library runs only those that the config entry
+    `ndscatter.ops` names, and the host's built-in kernels run the others. Without this entry, the
+    library runs all of them. The library always runs the operators of the domain `ndscatter`."""
     entries = {} if entry is None else {"ndscatter.ops": entry}
     ran = session(all_operators(), entries=entries)
     with counting() as count:
@@ -124,7 +127,8 @@ def test_wrong_number_of_threads(entry) -> None:
 @pytest.mark.parametrize("entry", ["1", "2", " 4 ", "64"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_number_of_threads(rng, entry, threads) -> None:
-    """The results do not depend on the configured number of threads, even if it is wrong."""
+    """The results do not depend on the config entry `ndscatter.threads`, even if it differs from
+    the session's number of threads."""
     serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
     ran = session(serialized, threads=threads, entries={"ndscatter.threads": entry})
     for rows, columns, count in ((5, 3, 9), (3000, 40, 30_000)):
@@ -135,7 +139,8 @@ def test_number_of_threads(rng, entry, threads) -> None:
 
 
 def test_options_differ(rng) -> None:
-    """Sessions with different config entries exist at the same time and run alternately."""
+    """Sessions with different config entries exist at the same time. Runs of these sessions
+    alternate, and each session keeps the effect of its own entries."""
     entries: list[dict[str, str]] = [
         {},
         {"ndscatter.ops": "ScatterND"},
@@ -154,7 +159,8 @@ def test_options_differ(rng) -> None:
 
 
 def test_library_given_twice(rng) -> None:
-    """A host may accept or refuse the second registration. An accepted session is correct."""
+    """The options of a session register the library twice. A host may refuse this with an
+    exception. Otherwise the session gives correct results."""
     made = options()
     serialized = one_node("ScatterND", FLOAT, (None, None, None))
     feeds = {
@@ -176,10 +182,10 @@ def test_library_given_twice(rng) -> None:
 
 @pytest.fixture(scope="module")
 def subnormals() -> dict[str, str]:
-    """Failure of each case.
+    """Returns the error message of each case. The message is empty if the case passed.
 
     The cases run in a separate process, because the first session of a process sets the
-    floating-point mode of all its calling threads.
+    floating-point mode of the thread that creates the session.
     """
     command = [sys.executable, subnormal_cases.__file__]
     done = subprocess.run(command, capture_output=True, timeout=100)
@@ -190,10 +196,11 @@ def subnormals() -> dict[str, str]:
 
 @pytest.mark.parametrize("case", subnormal_cases.CASES)
 def test_subnormals_stay(subnormals, case) -> None:
-    """A host that flushes subnormal numbers to zero does not change the results of scatters."""
+    """A scatter keeps subnormal numbers, even if the session flushes subnormal numbers to zero."""
     assert subnormals[case] == ""
 
 
 def test_mode_of_the_host_is_kept(subnormals) -> None:
-    """Nodes after a scatter still flush subnormal numbers to zero."""
+    """In a session that flushes subnormal numbers to zero, a host's node after a scatter still does
+    so: the scatter restores the host's floating-point mode."""
     assert subnormals["host"] == ""

@@ -16,8 +16,8 @@ OPERATORS = ("ScatterND", "ScatterElements", "Scatter", "TensorScatter")
 
 def load() -> list[object]:
     with warnings.catch_warnings():
-        # onnx makes the cases of all operators. Making some cases of operators that are not
-        # scatters warns about infinities.
+        # `collect_testcases` makes the cases of all ONNX operators. Making the cases of some
+        # operators that are not scatters emits warnings about infinities.
         warnings.simplefilter("ignore")
         cases = collect_testcases(None)
     return [
@@ -47,7 +47,8 @@ def test_all_cases_are_there() -> None:
 def test_case(case) -> None:
     made = case.model
     for opset in made.opset_import:
-        # A case may import a newer opset than the host's, in which its operator is unchanged.
+        # A case may import an opset that is newer than the host's newest opset. The test then uses
+        # the host's newest opset, in which the scatter operator is the same.
         if opset.domain == "":
             opset.version = min(opset.version, newest_opset())
     made.ir_version = 8 if not HAS_CACHE else made.ir_version

@@ -1,6 +1,7 @@
-"""Constant indices, in every kind of graph and from several threads.
+"""Tests of constant indices in the main graph and in subgraphs, and with several threads.
 
-The first run with data of a shape makes a plan. An invalid index fails the run, never the session.
+For constant indices, the first run with data of a new shape makes a kept plan. An invalid constant
+index does not prevent the creation of a session. Each run for which the index is invalid fails.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def test_planned(rng, element, reduction, threads) -> None:
 
 
 def test_more_shapes_than_plans(rng) -> None:
-    """Alternates between seven shapes, in two orders. Some have the same size but not the same
-    shape."""
+    """One session runs data of seven shapes. A node keeps fewer than seven plans, so runs also
+    replace plans. Some shapes differ although they have the same number of elements."""
     indices = any_indices(rng, 3, (5, 1))
     ran = session(
         one_node("ScatterND", FLOAT, (None, None, None), indices=indices, reduction="add")
@@ -77,7 +78,8 @@ def test_more_shapes_than_plans(rng) -> None:
 
 @needs_cache
 def test_cache_with_constant_indices(rng) -> None:
-    """The plan of a TensorScatter to a key-value cache depends on the number of rows of updates."""
+    """Runs one TensorScatter node with several sizes of the key-value cache and several numbers of
+    rows of updates per sequence. The plan depends on both numbers."""
     indices = np.array([2, 0])
     ran = session(
         one_node("TensorScatter", FLOAT, ([2, None, 3], None, None), indices=indices, opset=24)
@@ -94,8 +96,8 @@ def test_cache_with_constant_indices(rng) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_from_several_threads(rng, threads) -> None:
-    """Eight concurrent callers. Each run of a caller has another shape, and all first runs are
-    concurrent."""
+    """Eight threads run one session concurrently. Each thread cycles through data of nine shapes,
+    and each thread begins with a different shape."""
     indices = any_indices(rng, 16, (40, 1))
     ran = session(
         one_node("ScatterND", INT64, ([None, None], None, None), indices=indices, reduction="add"),
@@ -142,7 +144,8 @@ def test_bad_constant_fails_the_run(rng, case, domain) -> None:
 
 
 def test_constant_that_suits_some_shapes(rng) -> None:
-    """A session stays usable after a failed run: the same index is valid for larger data."""
+    """The constant index 5 is out of bounds for data with fewer than 6 rows. The run then fails,
+    and the next run of the session with more rows is correct."""
     indices = np.array([[5]])
     ran = session(one_node("ScatterND", FLOAT, ([None, 2], None, None), indices=indices))
     updates = values(rng, FLOAT, (1, 2))
@@ -180,7 +183,8 @@ DATA_AND_UPDATES = [value("data", F32, ["n", 2]), value("updates", F32, [None, 2
 @pytest.mark.parametrize("place", ["initializer", "constant_node", "outer", "outer_node", "fed"])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_inside_if(rng, place, level) -> None:
-    """The indices of a branch are its constant, a constant of the outer graph, or an input."""
+    """Both branches of an If contain a scatter. The indices of the scatter are a constant of the
+    branch, a constant of the outer graph, or an input of the model."""
     ways = {"then": any_indices(rng, 4, (5, 1)), "else": any_indices(rng, 4, (7, 1))}
     branches, constants, nodes, inputs = {}, {}, [], list(DATA_AND_UPDATES)
     for way, indices in ways.items():
@@ -227,8 +231,9 @@ def test_inside_if(rng, place, level) -> None:
 @pytest.mark.parametrize("place", ["initializer", "outer", "counter"])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_inside_loop(rng, place, level) -> None:
-    """A loop carries a table. The indices are a constant of the body, a constant of the outer
-    graph, or computed from the loop's counter."""
+    """Each iteration of a Loop scatters into the result of the previous iteration. The indices are
+    a constant of the loop body, a constant of the outer graph, or computed from the loop
+    counter."""
     indices = any_indices(rng, 4, (5, 1))
     constants = {"indices": indices} if place == "outer" else {}
     held = {"indices": indices} if place == "initializer" else {}
@@ -272,7 +277,8 @@ def test_inside_loop(rng, place, level) -> None:
 
 
 def test_inside_scan(rng) -> None:
-    """Each iteration has one row of updates."""
+    """Each iteration of a Scan scatters one row of updates into the result of the previous
+    iteration."""
     indices = any_indices(rng, 4, (1, 1))
     body = helper.make_graph(
         [
@@ -306,7 +312,7 @@ def test_inside_scan(rng) -> None:
 
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_inside_function(rng, level) -> None:
-    """A function of the model, which the host inlines."""
+    """The scatter nodes are in a function of the model. The host inlines this function."""
     function = helper.make_function(
         "models", "AddTwice", ["data", "indices", "updates"], ["output"],
         [scatter("data", "once"), scatter("once", "output")],
@@ -331,8 +337,8 @@ def test_inside_function(rng, level) -> None:
 @pytest.mark.parametrize("rows", [4, 300_000])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_all_inputs_are_constants(rng, rows, level) -> None:
-    """The host may run a node with only constant inputs while it creates the session, without
-    threads."""
+    """All inputs of the scatter are constants. The host may then run the scatter while it creates
+    the session (constant folding), without the threads of the session."""
     data, updates = values(rng, FLOAT, (rows, 2)), values(rng, FLOAT, (2 * rows, 2))
     indices = any_indices(rng, rows, (2 * rows, 1))
     serialized = model(

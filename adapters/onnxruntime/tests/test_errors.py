@@ -1,7 +1,7 @@
-"""Invalid attributes, shapes and indices.
+"""Tests of invalid attributes, shapes, indices, element types and inputs.
 
-Each invalid argument raises an exception with the library's message. The process and the session
-stay usable.
+For an invalid attribute, shape or index, the library raises an exception with its own message. The
+process stays usable. A session stays usable after a failed run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from common import (
 
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
-# Invalid attributes: the session is not created.
+# Invalid attributes. They prevent the creation of the session.
 
 WRONG_ATTRIBUTES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "unknown_reduction": ("ScatterND", "", {"reduction": "foo"}, '"reduction" is "foo"; use one of none, add, mul, min, max'),
@@ -105,11 +105,13 @@ def test_wrong_attribute_of_a_cache(domain, given, message) -> None:
     assert message in str(raised.value)
 
 
-# Invalid shapes and indices: the run fails, and the next run is correct.
+# Invalid shapes and indices. The run fails. The next run of the session with valid inputs is
+# correct.
 
 D, U = (4, 3), (2, 3)
 RUNS: dict[str, tuple[str, tuple[int, ...], Any, tuple[int, ...], dict[str, Any], str]] = {
-    # operator, shape of data, indices, shape of updates, attributes, message
+    # For each case: operator, shape of data, indices, shape of updates, attributes, and a pattern
+    # of the error message.
     "index_too_large": ("ScatterND", D, [[0], [4]], U, {}, "index 4 of tuple 1 is out of bounds for axis 0 of size 4"),
     "index_too_low": ("ScatterND", D, [[-5], [0]], U, {}, "index -5 of tuple 0 is out of bounds for axis 0 of size 4"),
     "lowest_index": ("ScatterND", D, [[0], [LOW]], U, {}, f"index {LOW} of tuple 1"),
@@ -161,7 +163,7 @@ def test_wrong_run(rng, case, constant, reduction) -> None:
         assert_same(feeds[name], array, name)
     if constant or "axis" in case:
         return
-    # The session still gives correct results.
+    # After the failed runs, the session gives correct results for valid inputs.
     good = {"data": values(rng, FLOAT, D), "updates": values(rng, FLOAT, (1, 3))}
     good["indices"] = np.zeros((1, 1 if op == "ScatterND" else 3), np.int64)
     rules = reference.Rules(reduction)
@@ -251,7 +253,8 @@ def test_wrong_number_of_inputs(inputs, library) -> None:
 
 @pytest.mark.parametrize("missing", ["data", "indices", "updates"])
 def test_input_left_out(rng, missing) -> None:
-    """A missing required input is refused, by the host or by the run."""
+    """The node omits a required input. Either the host refuses to create the session, or the run
+    fails."""
     names = [name if name != missing else "" for name in ("data", "indices", "updates")]
     types = {"data": F32, "indices": I64, "updates": F32}
     serialized = model(
@@ -267,8 +270,8 @@ def test_input_left_out(rng, missing) -> None:
 
 
 def test_wrong_declared_output(rng) -> None:
-    """A declared output shape that differs from data: the host refuses it, or the output has the
-    shape of data."""
+    """The model declares an output shape that differs from the shape of data. Either the host
+    refuses to create the session, or the run returns an output with the shape of data."""
     serialized = one_node("ScatterND", FLOAT, ([4, 3], [1, 1], [1, 3]), output=[5, 3])
     feeds = {"data": values(rng, FLOAT, D), "updates": values(rng, FLOAT, (1, 3))}
     feeds["indices"] = np.array([[2]])
@@ -282,7 +285,8 @@ def test_wrong_declared_output(rng) -> None:
 
 
 def test_many_failed_runs(rng) -> None:
-    """Half of the runs fail. The results of the other runs do not change."""
+    """Every second run of a session has an invalid index and fails. The results of the other runs
+    are correct."""
     ran = session(one_node("ScatterND", INT64, ([None], [None, 1], [None]), reduction="add"))
     data, updates = values(rng, INT64, (10,)), values(rng, INT64, (20,))
     for at in range(200):

@@ -1,6 +1,8 @@
-"""In-place runs: a run writes to the memory of data if the host allows it, else to a new output.
+"""Tests of in-place runs. If the host allows it, a run writes its output to the memory of data.
+Otherwise a run writes to a separate output.
 
-Memory that the caller owns, or that another node still reads, never changes.
+A run never changes data that another node still reads. It changes data of the caller only if the
+caller binds the output to the memory of data.
 """
 
 from __future__ import annotations
@@ -94,7 +96,8 @@ def test_negated_before_and_behind(rng) -> None:
 
 
 def test_input_is_kept(rng) -> None:
-    """Data of the caller is not written, although the scatter is its last reader."""
+    """The data is an input of the model, and the scatter is its last reader. The run still does not
+    change the caller's data."""
     feeds = scatter_feeds(rng)
     before = {name: array.copy() for name, array in feeds.items()}
     with counting() as count:
@@ -106,7 +109,8 @@ def test_input_is_kept(rng) -> None:
 
 
 def test_initializer_is_kept(rng) -> None:
-    """Constant data of the model is unchanged in the next run."""
+    """The data is a constant of the model. A run does not change it, so repeated runs give the same
+    result."""
     feeds = scatter_feeds(rng)
     data = feeds.pop("data")
     inputs = [value("indices", I64, [None, 1]), value("updates", F32, [None, SHAPE[1]])]
@@ -121,7 +125,9 @@ def test_initializer_is_kept(rng) -> None:
 
 
 CHAINS: dict[str, tuple[list[onnx.NodeProto], tuple[str, ...], int, Any]] = {
-    # nodes, outputs, runs in place, outputs in terms of d (negated data) and s (scattered)
+    # For each case: the nodes, the outputs, the number of scatters that run in place (`None`: not
+    # checked), and a function that computes the expected outputs. The arguments of the function are
+    # the negated data d and a function s, which returns the result of a scatter into its argument.
     "data_used_behind": (
         [node("Neg", ["data"], ["a"]), scatter("a", "b"), node("Add", ["a", "b"], ["output"])],
         ("output",), 0, lambda d, s: [d + s(d)],
@@ -168,8 +174,8 @@ def test_chains(rng, case, level) -> None:
 
 
 def test_data_and_updates_are_one_tensor(rng) -> None:
-    """One tensor is the data and the updates of a scatter. The scatter must not run in place,
-    because it would overwrite its updates."""
+    """One tensor is both the data and the updates of a scatter. The scatter must not run in place,
+    because an in-place run would overwrite the updates before it has read all of them."""
     nodes = [
         node("Neg", ["data"], ["a"]),
         node("ScatterND", ["a", "indices", "a"], ["b"], reduction="add"),
@@ -214,7 +220,8 @@ def test_bound_to_one_buffer(rng, element, reduction, threads) -> None:
 
 
 def test_bound_to_one_buffer_again_and_again(rng) -> None:
-    """Each run continues with the result of the previous run, as for a cache."""
+    """The output is bound to the memory of data, so each run scatters into the result of the
+    previous run."""
     ran = session(one_node("ScatterND", FLOAT, ([6, 4], [9, 1], [9, 4]), reduction="add"))
     feeds = scatter_feeds(rng)
     bound = {name: ort.OrtValue.ortvalue_from_numpy(array.copy()) for name, array in feeds.items()}
@@ -247,7 +254,8 @@ def test_error_in_place_writes_nothing(rng) -> None:
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_output_bound_to_updates(rng, reduction) -> None:
-    """An output in the memory of updates is refused or correct, never wrong."""
+    """The output is bound to the memory of updates. The run fails and does not change the updates.
+    The next run, with an output in separate memory, is correct."""
     ran = session(one_node("ScatterND", FLOAT, ([9, 4], [9, 1], [9, 4]), reduction=reduction))
     data, updates = values(rng, FLOAT, (9, 4)), values(rng, FLOAT, (9, 4))
     indices = any_indices(rng, 9, (9, 1))
@@ -270,7 +278,8 @@ def test_output_bound_to_updates(rng, reduction) -> None:
 @needs_cache
 @pytest.mark.parametrize("element", [FLOAT, FLOAT16], ids=str)
 def test_cache_step_by_step(rng, element) -> None:
-    """A cache of two sequences is filled in place, one token at a time."""
+    """Each of 20 runs writes one token per sequence into a key-value cache of two sequences, in
+    place. The mode is circular, so later tokens overwrite the first tokens."""
     serialized = one_node(
         "TensorScatter", element, ([2, 3, 8, 4], [2], [2, 3, 1, 4]), opset=24, mode="circular"
     )

@@ -1,8 +1,11 @@
-"""Every operator, opset, reduction, element type and index type, compared with the built-in kernel.
+"""Tests of all operators of ONNX's domain, with every reduction, element type and index type, and
+with several opsets.
 
-Without duplicates, the library gives the bits of the built-in kernel. The standard does not define
-the order of duplicates. Results with duplicates, and results that the built-in kernel refuses to
-compute, are compared with the reference.
+Every result is compared with the reference. A result of indices without duplicates is also compared
+with the result of onnxruntime's built-in kernel, if such a kernel exists. Both results have the
+same bits, except that the sign of a zero may differ in float min and max, and that NaN values may
+differ in their bits. Results with duplicates are not compared with the built-in kernel, because the
+standard does not define the order of duplicates.
 """
 
 from __future__ import annotations
@@ -82,8 +85,8 @@ def wanted(
 def feeds_of(
     rng: np.random.Generator, op: str, element: ElementType, axis: int, unique: bool
 ) -> dict[str, Array]:
-    """Returns the inputs of a node. Some rows of the data have no update. The length of a row is
-    not a multiple of the vector width."""
+    """Returns the inputs of a node. `unique`: whether the indices have no duplicates. The rows of
+    data have 3 or 7 elements, so their length is not a multiple of a vector width."""
     if op == "ScatterND":
         shape = (5, 4, 3)
         indices = unique_nd_indices(rng, shape, 2, (7,)) if unique else None
@@ -109,7 +112,7 @@ def test_matrix(rng, op, opset, reduction, element, index_type) -> None:
         op, element, ([None] * (3 if op == "ScatterND" else 2), None, None),
         opset=opset, index_type=index_type, **attributes,
     )  # fmt: skip
-    # Optimisation could change the casts around the scatter.
+    # Graph optimisation is off, because it could change the Cast nodes around the scatter.
     ran = session(serialized, graph_optimization_level=UNOPTIMISED)
     for unique in (True, False):
         feeds = feeds_of(rng, op, element, axis, unique)
@@ -123,8 +126,8 @@ def test_matrix(rng, op, opset, reduction, element, index_type) -> None:
 
 
 def is_refused(op: str, reduction: str, element: ElementType) -> bool:
-    """Whether no tested onnxruntime has a built-in kernel for this operator, reduction and element
-    type."""
+    """Whether onnxruntime, in all tested versions, lacks a built-in kernel for this operator,
+    reduction and element type."""
     if op == "TensorScatter":
         return element == STRING
     if element == FLOAT16:
@@ -156,8 +159,8 @@ def assert_as_built_in(
         return
     elsewhere = built_in(serialized, feeds)
     if reduction in ("min", "max") and element.is_float:
-        # The built-in kernel may return the other zero if +0 and -0 are both the minimum. Adding 0
-        # makes both +0.
+        # The minimum or maximum of +0 and -0 may be either zero, and the built-in kernel may return
+        # another zero than the library. Adding 0 converts -0 to +0 in both results.
         found, elsewhere = found + found.dtype.type(0), elsewhere + found.dtype.type(0)
     assert_same(found, elsewhere, "built-in")
 
@@ -204,8 +207,8 @@ FLOATS = [element for element in TYPES if element.is_float]
 @pytest.mark.parametrize("reduction", reductions(18))
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 def test_special_values(rng, op, reduction, element) -> None:
-    """All pairs of infinities, NaN, both zeros, subnormals and the largest numbers. NaN results
-    are compared as NaN, all others bit by bit."""
+    """Combines all pairs of special values: infinities, NaN, +0, -0, a subnormal number, the
+    largest numbers and some others. Results are compared bit by bit, but any two NaN are equal."""
     info = ml_dtypes.finfo(element.dtype)
     special = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, info.max, info.min]
     special += [info.smallest_subnormal, info.smallest_normal]

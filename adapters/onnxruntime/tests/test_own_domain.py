@@ -1,4 +1,5 @@
-"""The operators of the library's domain, with each attribute that the standard does not have."""
+"""Tests of the operators in the domain `ndscatter`, with each attribute that ONNX's operators
+lack."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ SHAPE = (5, 4)
 def feeds_of(
     rng: np.random.Generator, op: str, element: ElementType, out: bool
 ) -> dict[str, Array]:
-    """Returns feeds with many duplicates. `out`: some indices are below the bounds and some are
-    above the bounds."""
+    """Returns feeds with many duplicate indices. If `out` is true, some indices are below the
+    bounds and some are above the bounds. Otherwise all indices are within the bounds."""
     rows = 23
     indices = any_indices(rng, 9 if out else 5, (rows, 1 if op == "ScatterND" else 4))
     if out:
@@ -62,8 +63,9 @@ def check(
     out: bool = False,
     constant: bool = False,
 ) -> None:
-    """Compares a model with the reference. The attributes of its node are the rules that differ
-    from the defaults."""
+    """Runs a model with one scatter node, and compares the result with the reference. The node
+    states only the attributes of `rules` that differ from their default values. `constant`: whether
+    the indices are a constant of the model."""
     feeds = feeds_of(rng, op, element, out)
     attributes = {
         name: given
@@ -135,7 +137,9 @@ def test_wide(rng, element, reduction, include_self) -> None:
 
 
 def test_wide_sums_do_not_stall() -> None:
-    """Adds 4096 ones. In 16 bits the sum stops at 2048, because the next number is 2050."""
+    """Adds 4096 ones to a float16 element. If each addition is rounded to float16, the sum stays at
+    2048, because the next larger float16 number is 2050. With `accumulate="wide"` the sum is
+    4096."""
     found = {}
     for accumulate in ("native", "wide"):
         serialized = one_node(
@@ -165,7 +169,8 @@ def test_wide_sums_do_not_stall() -> None:
     ids=str,
 )
 def test_mean_of_integers(dtype, updates, include_self, mean) -> None:
-    """The mean is the wrapped sum, divided with rounding towards negative infinity. Data is 10."""
+    """The mean of integers is their sum, which wraps at the range of the element type, divided by
+    the number of terms and rounded towards negative infinity. The existing element is 10."""
     element = next(each for each in NUMBERS if each.dtype == dtype)
     serialized = one_node(
         "ScatterND", element, ([1], None, None), domain=OWN,
@@ -183,8 +188,8 @@ def test_mean_of_integers(dtype, updates, include_self, mean) -> None:
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_reject_duplicates(rng, op, constant) -> None:
-    """Two indices of one destination, one of them negative, are an error. Without duplicates the
-    result is the usual one."""
+    """With `reject_duplicates=1`, the run fails if two indices select the same destination, here 1
+    and -4 on an axis of size 5. Without duplicates, the attribute does not change the result."""
     lists = {True: [3, 1, -4, 0], False: [3, 1, -3, 0]}
     for has_duplicates, listed in lists.items():
         indices = np.array(listed)
@@ -256,7 +261,8 @@ def test_index_types(rng, op, index_type, axis) -> None:
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_cache_with_idle_slots(rng, mode, constant) -> None:
-    """With `skip`, a sequence with a negative index keeps its cache."""
+    """With `bounds="skip"`, TensorScatter does not change the cache of a sequence whose index is
+    negative."""
     indices = np.array([2, -1, 0, -7])
     shapes = ([4, 6, 3], [4], [4, 2, 3])
     serialized = one_node(
@@ -275,7 +281,8 @@ def test_cache_with_idle_slots(rng, mode, constant) -> None:
     "given", [{"bounds": "clamp"}, {"reject_duplicates": 1}, {"negative_indices": 0}], ids=str
 )
 def test_cache_options(rng, given: dict[str, Any]) -> None:
-    """`clamp` is refused. Options without an effect are accepted."""
+    """A run of TensorScatter with `bounds="clamp"` fails. The attributes `reject_duplicates=1` and
+    `negative_indices=0` are accepted, and have no effect on valid inputs."""
     serialized = one_node(
         "TensorScatter", FLOAT, ([2, 6, 3], [2], [2, 2, 3]), domain=OWN, opset=24, **given
     )

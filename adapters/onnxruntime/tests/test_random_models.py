@@ -1,9 +1,12 @@
-"""Random models: chains of ScatterND and ScatterElements in ONNX's domain and domain `ndscatter`.
+"""Tests of random models: chains of ScatterND and ScatterElements nodes of ONNX's domain and of the
+domain `ndscatter`.
 
 The models also have other operators between the scatters, tensors with several readers, constant
-indices, branches and loops. Most indices have duplicates. numpy computes every tensor while the
-model is made. The outputs of the session must have the same bits, for every number of threads,
-execution order, memory option and optimisation level.
+indices, branches and loops. Most index tensors contain duplicates.
+
+The function that makes a model computes the expected value of every tensor with numpy. The outputs
+of a session must have the bits of the expected values. The tests vary the number of threads, the
+execution mode, the memory options and the optimisation level.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from common import (
 
 MODELS = 500 if HAS_CACHE else 200
 LARGE = 6 if HAS_CACHE else 3
-# Number of moved elements at which a run always uses all threads.
+# Elements of updates in a scatter that is large enough to use all threads of the session.
 MANY = 1_200_000
 
 TYPES = [FLOAT, INT64, ElementType("INT32", np.dtype(np.int32))]
@@ -45,8 +48,9 @@ OWN_REDUCTIONS = [*REDUCTIONS, "sub", "mean"]
 
 
 def numbers(rng: np.random.Generator, element: ElementType, shape: Any) -> Array:
-    """Returns small numbers, so that products of them stay finite. No number is zero, because the
-    fast functions of the reference require numbers without zeros."""
+    """Returns random numbers other than zero. The reference's functions `fast_nd` and
+    `fast_elements` require numbers without zeros. The magnitudes are small, so that float products
+    stay finite."""
     if element.is_float:
         made = rng.uniform(0.25, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
         return np.asarray(made, np.float32)
@@ -55,7 +59,8 @@ def numbers(rng: np.random.Generator, element: ElementType, shape: Any) -> Array
 
 @dataclass
 class Scattering:
-    """A scatter node: its indices and attributes, and the shape of its updates, but no data."""
+    """Description of a scatter node: operator, domain, indices, attributes and the shape of
+    updates. The values of data and updates are not included."""
 
     op: str
     domain: str
@@ -86,7 +91,8 @@ class Scattering:
 def scattering(
     rng: np.random.Generator, shape: tuple[int, ...], moved: int | None = None
 ) -> Scattering:
-    """Returns a random scatter. `moved`: number of moved elements. Default: a small number."""
+    """Returns a random scatter for data of this shape. `moved`: approximate number of elements of
+    updates. `None`: a small random number."""
     domain = OWN if rng.random() < 0.3 and moved is None else ""
     reduction = str(rng.choice(OWN_REDUCTIONS if domain else REDUCTIONS))
     rules = reference.Rules(reduction, int(rng.random() < 0.5) if domain else 1)
@@ -110,7 +116,8 @@ def scattering(
 
 @dataclass
 class Maker:
-    """Builder of a model. Keeps the nodes of the model and the expected value of each tensor."""
+    """Builder of a random model. It stores the nodes of the model, and the expected value of each
+    tensor."""
 
     rng: np.random.Generator
     element: ElementType
@@ -135,7 +142,9 @@ class Maker:
         return many[self.rng.integers(len(many))]
 
     def feed(self, kind: str, array: Array) -> str:
-        """Adds an input. Each size is declared, named or unknown. Equal names mean equal sizes."""
+        """Adds an input of the model. Its declared shape is unknown, or all its sizes are numbers,
+        or all are names, or all are unknown. A name contains its size, so equal names mean equal
+        sizes."""
         name = self.name(kind)
         declare = self.pick([
             lambda size: size, lambda size: f"size_{size}", lambda size: None,
@@ -152,14 +161,14 @@ class Maker:
         return name
 
     def fresh(self, shape: Any) -> str:
-        """Adds an input of random numbers."""
+        """Adds a tensor of random numbers: a constant with probability 0.2, otherwise an input."""
         array = numbers(self.rng, self.element, shape)
         name = (self.hold if self.chance(0.2) else self.feed)("numbers", array)
         self.tensors[name] = array
         return name
 
     def of_shape(self, shape: tuple[int, ...]) -> str:
-        """Returns an existing or a new tensor of this shape."""
+        """Returns the name of a tensor of this shape: an existing tensor, or a new one."""
         there = [name for name, array in self.tensors.items() if array.shape == shape]
         return self.pick(there) if there and self.chance(0.6) else self.fresh(shape)
 
@@ -169,8 +178,9 @@ class Maker:
         self.tensors[name] = result
         return name
 
-    # The methods from `scatter` to `loop` are the possible steps of a random model. Each method
-    # adds nodes that compute one more tensor, and returns the name of the tensor.
+    # The methods from `scatter` to `loop`, except the helper `cut`, are the possible steps of a
+    # random model. A step adds nodes to the model, and returns the name of the last tensor that
+    # they compute.
 
     def scatter(self, data: str) -> str:
         made = scattering(self.rng, self.tensors[data].shape, self.moved)
@@ -228,7 +238,8 @@ class Maker:
         return self.emit("Slice", [data, *bounds], array.take(range(end), axis).copy())
 
     def branch(self, data: str) -> str:
-        """Adds an If whose two branches scatter into the same outer tensor in different ways."""
+        """Adds an If node. Each branch negates the outer tensor `data` and scatters into the
+        negated tensor. The scatters of the branches have different indices and attributes."""
         taken = self.chance(0.5)
         results, graphs = {}, {}
         for way in ("then_branch", "else_branch"):
@@ -254,7 +265,8 @@ class Maker:
         )
 
     def loop(self, data: str) -> str:
-        """Adds a Loop that scatters repeatedly into a tensor."""
+        """Adds a Loop node of 0 to 3 iterations. Each iteration scatters into the result of the
+        previous iteration, and negates it."""
         steps = int(self.rng.integers(0, 4))
         made = scattering(self.rng, self.tensors[data].shape, self.moved)
         updates = self.of_shape(made.updates_shape)
@@ -298,7 +310,9 @@ class Maker:
 def make(
     rng: np.random.Generator, moved: int | None = None
 ) -> tuple[bytes, dict[str, Array], dict[str, Array], int]:
-    """Returns a model, its feeds, its expected outputs, and the number of scatters of a run."""
+    """Returns a random model, its feeds, its expected outputs, and the number of scatters that one
+    run executes. `moved`: approximate number of elements of updates per scatter. `None`: a small
+    number."""
     maker = Maker(rng, TYPES[rng.integers(len(TYPES))], moved)
     shape = tuple(int(size) for size in rng.integers(1, 6, rng.integers(1, 4)))
     maker.fresh((3000, 40) if moved else shape)
@@ -309,7 +323,8 @@ def make(
     computed = [name for name in maker.tensors if name not in {**maker.feeds, **maker.constants}]
     outputs = {computed[-1]: maker.tensors[computed[-1]]}
     for name in computed[:-1]:
-        # Tensors without a reader are outputs, so the host removes no node.
+        # Every tensor that no node reads becomes an output of the model. The host would otherwise
+        # remove the node that computes the tensor.
         is_read = any(name in each.input for each in maker.nodes)
         inner = (graph for each in maker.nodes for graph in each.attribute if graph.HasField("g"))
         is_read |= any(name in each.input for graph in inner for each in graph.g.node)
@@ -352,7 +367,7 @@ def check(
     for _ in range(2):
         with counting() as count:
             found = ran.run(list(outputs), feeds)
-        # The host may merge equal nodes.
+        # The host may merge equal nodes, so fewer scatters may run than the model contains.
         assert 0 < count.done.runs <= scatters
         for output, (name, wanted) in zip(found, outputs.items(), strict=True):
             assert_same(output, wanted, f"{name}, {given}:")
@@ -373,8 +388,8 @@ def test_random_model(seed) -> None:
 @pytest.mark.parametrize("mode", ["sequential", "parallel"])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way(threads, mode, way) -> None:
-    """Checks the first four random models of `test_random_model`, with every combination of memory
-    option or optimisation level, execution mode and number of threads."""
+    """Checks the first four random models of `test_random_model` with every combination of an entry
+    of `WAYS`, an execution mode and a number of threads."""
     for seed in range(4):
         made = make(np.random.default_rng([1, seed]))
         check(*made, threads=threads, **WAYS[way], **(PARALLEL if mode == "parallel" else {}))
@@ -382,7 +397,7 @@ def test_every_way(threads, mode, way) -> None:
 
 @pytest.mark.parametrize("seed", range(LARGE))
 def test_large_model(seed) -> None:
-    """Checks a model whose scatters are large enough to use all threads."""
+    """Checks a random model whose scatters are large enough to use all threads of the session."""
     made = make(np.random.default_rng([2, seed]), moved=MANY)
     for threads in (1, 2, 4):
         check(*made, threads=threads, **(PARALLEL if threads == 2 else {}))

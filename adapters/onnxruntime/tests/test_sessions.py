@@ -1,4 +1,4 @@
-"""Repeated creation of sessions: memory does not grow, and the library stays usable."""
+"""Tests that create many sessions: memory does not grow, and the library stays usable."""
 
 from __future__ import annotations
 
@@ -53,13 +53,15 @@ def test_many_sessions(rng, constant, runs) -> None:
     come_and_go(60)
     before = resident()
     come_and_go(150)
-    # 160 KiB per session. Sessions with the same config entries share their operators (69 KB).
+    # The limit is about 160 KiB of memory growth per session. Sessions with the same config entries
+    # share their operators, which occupy 69 KB for each combination of entries.
     assert resident() - before < 24 << 20
 
 
 def test_thread_numbers_above_the_number_of_processors_share_operators() -> None:
-    """Sessions with different numbers of threads have separate operators, which occupy 69 KB for
-    each number and are never freed. All numbers above the number of processors share one set."""
+    """The library makes one set of operators for each configured number of threads. A set occupies
+    69 KB and is never freed. The library limits the number of threads to the number of processors,
+    so all numbers above it share one set."""
 
     def register(numbers: range) -> None:
         for number in numbers:
@@ -98,7 +100,8 @@ def test_one_options_object_for_many_sessions(rng) -> None:
 
 
 def test_made_from_several_threads(rng) -> None:
-    """Concurrent creation of the first sessions with a config entry."""
+    """Eight threads concurrently create the first sessions with new values of the config entry
+    `ndscatter.threads`."""
     data, updates = values(rng, FLOAT, (6, 2)), values(rng, FLOAT, (9, 2))
     indices = any_indices(rng, 6, (9, 1))
     serialized = one_node("ScatterND", FLOAT, (None, None, None), domain=OWN, reduction="add")
@@ -118,9 +121,9 @@ def test_made_from_several_threads(rng) -> None:
 @pytest.mark.parametrize("saved_with", ["built_in", "library"])
 @pytest.mark.parametrize("element", [FLOAT, FLOAT16], ids=str)
 def test_saved_models(rng, tmp_path, file_format, saved_with, element) -> None:
-    """A session with ndscatter's library reads a model that a session with or without the library
-    has saved. A file in onnxruntime's own format (ORT) needs the operators that were registered
-    when the file was saved. A session with other operators refuses the file."""
+    """A session saves a model, with or without ndscatter's library. A session with the library then
+    loads the file. Loading fails only for a file in onnxruntime's own format (ORT) that was saved
+    without the library, because such a file needs the operators with which it was saved."""
     serialized = one_node("ScatterND", element, (["n", 2], None, None), opset=13)
     path = tmp_path / f"model.{file_format.lower()}"
     session(
@@ -166,7 +169,8 @@ if sys.argv[2] == "dropped":
 
 @pytest.mark.parametrize("end", ["dropped", "kept"])
 def test_process_ends(end) -> None:
-    """A separate process ends cleanly, whether its sessions are dropped before or not."""
+    """A separate process exits with status 0. `dropped`: the process deletes the session and its
+    options before the exit. `kept`: it does not delete them."""
     serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
     command = [sys.executable, "-c", PROGRAM, str(LIBRARY), end]
     done = subprocess.run(command, input=serialized, capture_output=True, timeout=60)

@@ -1,5 +1,5 @@
-"""Shapes: every kind of declared shape, the shapes that a session reports, nodes that need the
-shape of a scatter's output, all ranks, and tensors without elements.
+"""Tests of shapes: every kind of declared shape, the output shapes that a session reports, nodes
+that need the shape of a scatter's output, ranks from 0 to 6, and tensors without elements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_declared(rng, op, declared, output, level) -> None:
     shape, agreeing = DECLARED[declared]
     said = agreeing if output == "agrees" else OUTPUTS[output]
     if output == "static":
-        # A static shape of data must equal the static output shape.
+        # If the declared shapes of data and of the output are both static, they must be equal.
         shape = [3, 3] if declared == "static" else shape
     serialized = one_node(op, FLOAT, (shape, None, None), output=said)
     given = {} if level == "optimised" else {"graph_optimization_level": UNOPTIMISED}
@@ -64,7 +64,9 @@ def test_declared(rng, op, declared, output, level) -> None:
 
 
 def kind(dim: object) -> str:
-    """Returns whether a size is known, has a name of the model, or is unknown without a name."""
+    """Describes a size that a session reports: its value, its name in the model, or `not known`.
+    Names that begin with `ndscatter_unknown` are the library's names for unknown sizes without a
+    name."""
     if isinstance(dim, int):
         return f"size {dim}"
     is_named = isinstance(dim, str) and not dim.startswith("ndscatter_unknown")
@@ -79,14 +81,16 @@ OPERATORS = ["ScatterND", "ScatterElements", pytest.param("TensorScatter", marks
     "shape", [[4, 5, 6], ["n", 5, "m"], [None, 5, 6], [None, "m", None]], ids=str
 )
 def test_reported(op, shape) -> None:
-    """The output has the known part of the shape of data."""
+    """The session reports an output shape with the same known sizes and names as the shape of
+    data."""
     indices = None if op == "TensorScatter" else [None, 1]
     opset = 24 if op == "TensorScatter" else 18
     serialized = one_node(op, FLOAT, (shape, indices, None), opset=opset)
     (output,) = session(serialized).get_outputs()
     assert [kind(dim) for dim in output.shape] == [kind(dim) for dim in shape]
     assert output.type == "tensor(float)"
-    # The host assumes that sizes with the same name are equal.
+    # The host assumes that sizes with the same name are equal, so different sizes have different
+    # names.
     named = [dim for dim in output.shape if isinstance(dim, str)]
     assert len(set(named)) == len(named)
 
@@ -110,9 +114,9 @@ def test_reported_through_other_nodes() -> None:
 
 
 def test_unnamed_sizes_are_not_taken_for_equal(rng) -> None:
-    """Two unknown sizes without a name may differ. Here a row and a column of such sizes are added.
-    Their sum may be larger than each of them, so the host must not write the sum to the memory of
-    either."""
+    """The host must not assume that two unknown sizes without a name are equal. Here the model adds
+    a row and a column, both of unknown sizes. By broadcasting, their sum may be larger than each of
+    them. The host must therefore not write the sum to the memory of the row or of the column."""
     nodes = [
         node("ScatterND", ["row", "indices", "update"], ["a"]),
         node("ScatterND", ["column", "indices", "update2"], ["b"]),
@@ -142,8 +146,8 @@ def test_unnamed_sizes_are_not_taken_for_equal(rng) -> None:
 
 @pytest.mark.parametrize("shape", [["n", "m"], [None, None], None, [4, 3]], ids=str)
 def test_nodes_that_need_shapes(rng, shape) -> None:
-    """The nodes after a scatter (Shape, Expand, MatMul and Reshape) need the shape of its
-    output."""
+    """The results of the nodes after the scatter (among them Shape, Expand, MatMul and Reshape)
+    depend on the shape of the scatter's output."""
     nodes = [
         node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
         node("Shape", ["a"], ["dims"]),
@@ -169,7 +173,8 @@ def test_nodes_that_need_shapes(rng, shape) -> None:
     dims, most = ran.run(None, {"data": data, "indices": indices, "updates": updates})
     summed = reference.scatter_nd(data, indices, updates, reference.Rules("add")) + 1
     assert dims.tolist() == [4, 4]
-    # The matrix product adds products of small integers. These sums are exact in any order.
+    # The elements of the matrix are small integers. The sums in the matrix product are therefore
+    # exact, whatever the order of the additions.
     assert most == (summed @ summed.T).max()
 
 
@@ -179,7 +184,8 @@ SHAPE = (3, 2, 4, 2, 3, 2)
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
 @pytest.mark.parametrize("rank", range(1, 7))
 def test_nd_ranks(rng, rank, reduction) -> None:
-    """Every tuple length from 0 to the rank, and several shapes in one session."""
+    """One session runs tuples of every length from 0 to the rank of data, and indices of several
+    shapes."""
     serialized = one_node("ScatterND", FLOAT, ([None] * rank, None, None), reduction=reduction)
     ran = session(serialized)
     shape = SHAPE[:rank]
@@ -198,7 +204,7 @@ def test_nd_ranks(rng, rank, reduction) -> None:
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_nd_scalar(rng, reduction) -> None:
-    """Data of rank 0 has tuples without coordinates."""
+    """For data of rank 0, a tuple has no coordinates. Here three tuples select the only element."""
     ran = session(one_node("ScatterND", FLOAT, ([], None, None), reduction=reduction))
     data = values(rng, FLOAT, ())
     indices, updates = np.zeros((3, 0), np.int64), values(rng, FLOAT, (3,))
@@ -209,7 +215,7 @@ def test_nd_scalar(rng, reduction) -> None:
 @pytest.mark.parametrize("index_type", ["i32", "i64"])
 @pytest.mark.parametrize("rank", range(1, 7))
 def test_elements_ranks(rng, rank, index_type) -> None:
-    """Every axis, also counted from the end."""
+    """ScatterElements with every axis from `-rank` to `rank - 1`."""
     shape = SHAPE[:rank]
     for axis in range(-rank, rank):
         serialized = one_node(

@@ -1,4 +1,4 @@
-"""Many runs from many threads: results stay correct, and memory does not grow.
+"""Tests of many runs from several threads: results stay correct, and memory does not grow.
 
 `NDSCATTER_SOAK_SECONDS` sets the duration.
 """
@@ -34,19 +34,21 @@ from common import (
 )
 
 SECONDS = float(os.environ.get("NDSCATTER_SOAK_SECONDS", "3"))
-# Bytes that allocators may keep after some hundred runs. A leak of one message or tensor per run
-# exceeds this number.
+# Maximum growth of memory in bytes, in the tests of failing runs and of strings. Allocators may
+# keep this amount. A leak of one output tensor per run would exceed it.
 ROOM = 48 << 20
 # Number of consecutive time windows in which the growth of memory is measured. A leak adds memory
-# in every window. The host's arena grows once, by up to 100 MiB, when more runs are concurrent than
-# before, and does not grow in the next window.
+# in every window. The host's memory arena grows by up to 100 MiB when more runs are concurrent than
+# ever before. The arena does not grow in every window, so the test checks the smallest growth.
 WINDOWS = 4
-# Bytes per run. The test fails if memory grows by at least this number in every window.
+# Limit of the memory growth in bytes per run. The test fails if the growth reaches this limit in
+# every window.
 LEAK_PER_RUN = 256
 
 
 def resident() -> int:
-    """Returns the resident bytes of the process, after the allocator has released free memory."""
+    """Returns the resident memory of the process in bytes. Before the measurement, the allocator
+    returns its free memory to the operating system."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -59,7 +61,8 @@ Case = tuple[dict[str, Array], Array]
 
 
 def scatter_model(indices: Array | None) -> bytes:
-    """Returns a model with one scatter in place and one scatter out of place."""
+    """Returns a model with two scatters: the first writes to a new output, because its data belongs
+    to the caller, and the second runs in place."""
     nodes = [
         node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
         node("Neg", ["a"], ["b"]),
@@ -76,8 +79,8 @@ def scatter_model(indices: Array | None) -> bytes:
 
 
 def cases(rng: np.random.Generator, constant: bool) -> tuple[bytes, list[Case]]:
-    """Returns feeds of several shapes and their results. One shape is large enough to use all
-    threads."""
+    """Returns a model, and feeds of six shapes with the expected results. The last shape is large
+    enough to use all threads of a session."""
     held = any_indices(rng, 20, (50, 1)) if constant else None
     made: list[Case] = []
     for rows, columns in ((20, 3), (21, 8), (40, 1), (100, 16), (33, 5), (400, 3000)):
@@ -96,15 +99,16 @@ def cases(rng: np.random.Generator, constant: bool) -> tuple[bytes, list[Case]]:
 
 
 def work(sessions: list[ort.InferenceSession], made: list[Case], seconds: float) -> int:
-    """Runs sessions from eight threads, or from one thread per session. Returns the number of
-    runs."""
+    """Runs one session from eight threads, or several sessions from one thread each, for this
+    number of seconds. Returns the number of runs."""
     callers = 8 if len(sessions) == 1 else len(sessions)
     end = time.monotonic() + seconds
 
     def call(caller: int) -> int:
         runs = 0
         while time.monotonic() < end:
-            # The large case is rare, because it takes as much time as many small cases.
+            # The large case replaces only some runs, because it costs as much time as many small
+            # cases.
             at = (caller + runs) % len(made)
             if at == len(made) - 1 and runs % 7:
                 at = 0
@@ -136,7 +140,8 @@ def test_soak(rng, constant, sessions) -> None:
 
 
 def test_failing_runs_keep_no_memory(rng) -> None:
-    """A failed run leaks no tensor, plan or message."""
+    """Checks the growth of memory in 500 failed runs. A leak of the output (400 kB) in each run
+    would exceed `ROOM`."""
     serialized = one_node("ScatterND", FLOAT, ([None, 1000], [None, 1], [None, 1000]))
     ran = session(serialized, threads=2)
     feeds = {"data": values(rng, FLOAT, (100, 1000)), "updates": values(rng, FLOAT, (2, 1000))}
@@ -153,7 +158,8 @@ def test_failing_runs_keep_no_memory(rng) -> None:
 
 
 def test_strings_keep_no_memory(rng) -> None:
-    """Repeated runs with strings of one megabyte."""
+    """Checks the growth of memory in 40 runs with strings of 0.5 to 1.5 megabytes. A leak of the
+    output strings (4 megabytes) in each run would exceed `ROOM`."""
     ran = session(one_node("ScatterND", STRING, ([None], [None, 1], [None]), reduction="add"))
     data, updates = (np.array([letter * 500_000] * 4, dtype=object) for letter in "ab")
     indices = np.array([[0], [0], [1], [3]])

@@ -1,4 +1,5 @@
-"""Threads: no update is lost, and the bits do not depend on the number of threads."""
+"""Tests of threads: no update is lost, and the bits of a result do not depend on the number of
+threads."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ COUNTERS = 1024
 
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_million_adds(rng, capsys, constant) -> None:
-    """Adds a million ones to 1024 counters. Checks that ndscatter loses no add, and prints the
-    number of adds that the built-in kernel loses."""
+    """Adds a million ones to 1024 counters, with many duplicates. Checks that ndscatter loses no
+    update. Prints the number of updates that onnxruntime's built-in kernel loses with 2 threads."""
     indices = rng.integers(0, COUNTERS, (ADDS, 1))
     feeds = {"data": np.zeros(COUNTERS, np.int64), "updates": np.ones(ADDS, np.int64)}
     feeds |= {} if constant else {"indices": indices}
@@ -40,8 +41,8 @@ def test_million_adds(rng, capsys, constant) -> None:
         indices=indices if constant else None,
     )  # fmt: skip
     wanted = np.bincount(indices[:, 0], minlength=COUNTERS)
-    # The built-in kernel loses a random number of updates. The test reports the run, of 20 runs,
-    # that lost the most updates.
+    # The number of updates that the built-in kernel loses varies from run to run. The test makes 20
+    # runs, and reports the run that loses the most updates.
     elsewhere = session(serialized, library=False, threads=2)
     least = min((run(elsewhere, **feeds) for _ in range(20)), key=np.sum)
     wrong, lost = (least != wanted).sum(), ADDS - least.sum()
@@ -58,8 +59,9 @@ def test_million_adds(rng, capsys, constant) -> None:
         print(f"ndscatter, 1, 2 and 4 threads: 0 of {COUNTERS} counters wrong")
 
 
-# For each case: operator, domain, shape of data, axis (ScatterElements) or tuple length
-# (ScatterND), and the number of tuples (ScatterND) or of updates along the axis (ScatterElements).
+# For each case: operator, domain, shape of data, and two integers. For ScatterND they are the
+# length of a tuple and the number of tuples. For ScatterElements they are the axis and the size of
+# updates along the axis.
 SHAPES: dict[str, tuple[str, str, tuple[int, ...], int, int]] = {
     "rows": ("ScatterND", "", (5000, 64), 1, 20_000),
     "few_rows": ("ScatterND", "", (7, 256), 1, 6000),
@@ -89,8 +91,8 @@ def large(
 
 
 def nonzero(array: Array) -> Array:
-    """Returns the array with each zero replaced by 1. For +0 and -0, numpy's minimum and maximum
-    may return either zero, so the reference would have other bits."""
+    """Returns the array with each zero replaced by 1. numpy's minimum and maximum may return either
+    zero for the pair +0 and -0, so the bits of the reference could differ from the library's."""
     return np.where(array == 0, array.dtype.type(1), array)
 
 
@@ -128,9 +130,9 @@ def test_same_bits(rng, case, reduction) -> None:
 @pytest.mark.parametrize("case", ["rows", "few_singles", "elements_along_0"])
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_same_bits_of_own(rng, case, element, given, constant) -> None:
-    """Checks operators of the domain `ndscatter`: the result with several threads has the same bits
-    as the result with one thread. Other files test small shapes, and compare the results of one
-    thread with the naive loops of `reference.py`."""
+    """For operators of the domain `ndscatter`, checks that the result with 2, 3 and 8 threads has
+    the same bits as the result with one thread. `test_own_domain.py` compares results of one
+    thread, for small shapes, with the reference."""
     op = SHAPES[case][0]
     feeds, attributes = large(rng, case, element)
     indices = feeds.pop("indices") if constant else None

@@ -1,5 +1,5 @@
-"""Element types with separate code paths: 8-bit floats and other types that are only moved, 4-bit
-elements, and strings.
+"""Tests of element types with separate code paths: 8-bit floats, which a scatter copies but does
+not reduce, 4-bit elements, and strings.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def test_float8_is_not_reduced(rng, element, reduction) -> None:
 
 @pytest.mark.parametrize("element", [BFLOAT16, *FLOAT8], ids=str)
 def test_every_pattern_is_moved(element) -> None:
-    """Checks that moving bfloat16 and 8-bit float elements keeps all bits, also of NaN. Older
-    Python interfaces of the host cannot make tensors of bfloat16 and 8-bit floats. With such an
-    interface, the graph casts its inputs from float32 and its output to float32, and the test
-    compares values instead of bits."""
+    """Checks that a scatter without a reduction keeps all bits of bfloat16 and 8-bit float
+    elements, also of NaN. Older versions of onnxruntime's Python interface cannot make tensors of
+    these types. With such a version, the model casts its inputs from float32 and its output to
+    float32. The test then compares the float32 values."""
     size = 8 * element.dtype.itemsize
     patterns = np.arange(2**size, dtype=f"u{element.dtype.itemsize}")
     if HAS_RAW_VALUES:
@@ -120,7 +120,8 @@ def test_every_pattern_is_moved(element) -> None:
     else:
         proto = one_node("ScatterND", element, ([None], [None, 1], [None]), domain=OWN, opset=19)
         updates = patterns.view(element.dtype).astype("f4")
-        # A cast to 8 bits converts infinity to the largest number.
+        # Updates without infinities, because a cast to an 8-bit float converts infinity to the
+        # largest finite number.
         updates = updates[~np.isinf(updates)]
         order = np.random.default_rng(1).permutation(updates.size)
         ran = session(proto, graph_optimization_level=UNOPTIMISED)
@@ -130,12 +131,12 @@ def test_every_pattern_is_moved(element) -> None:
         assert_same(found, wanted)
 
 
-# 4-bit elements. The models have opset 24, which has all three 4-bit types: UINT4, INT4 and
+# 4-bit elements. The models use opset 24, which supports all three 4-bit types: UINT4, INT4 and
 # FLOAT4E2M1.
 
 
 def pack(nibbles: reference.Array) -> bytes:
-    """Packs two elements per byte. The first element has the lower bits."""
+    """Packs two 4-bit elements per byte. The first element of a pair is in the lower four bits."""
     flat = nibbles.ravel()
     if flat.size % 2:
         flat = np.append(flat, np.uint8(0))
@@ -235,8 +236,8 @@ def test_four_bits_out_of_bounds(rng, name) -> None:
 LENGTHS = (0, 1, 15, 16, 22, 23, 1000, 100_000)
 TEXTS = ["x" * length for length in LENGTHS] + ["zażółć gęślą jaźń", "散布", "🦀🦀", "é" * 40_000]
 
-# The host never chooses to run a scatter of strings in place. A caller can request a run in place:
-# the caller binds one buffer as data and as output.
+# The host never chooses to run a scatter of strings in place. A caller can request a run in place
+# by binding the output to the memory of data. `WAYS` runs a scatter of strings in both ways.
 WAYS = {"apart": run, "in_place": run_in_one_buffer}
 
 
@@ -251,8 +252,8 @@ def texts(rng: np.random.Generator, shape: tuple[int, ...]) -> reference.Array:
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 @pytest.mark.parametrize("way", WAYS)
 def test_strings(rng, domain, reduction, op, way) -> None:
-    """Checks scatters with duplicates of empty strings, long strings and strings with characters of
-    several bytes. The second run of a session must not use results of the first run."""
+    """Scatters empty strings, long strings and strings with multi-byte characters, with duplicate
+    indices. A session runs twice, and the second run must not use strings of the first run."""
     given = {"reduction": reduction} | ({"axis": 1} if op == "ScatterElements" else {})
     shapes = ([None, 4], [None, None], [None, None])
     serialized = one_node(op, STRING, shapes, **by_domain(domain), **given)

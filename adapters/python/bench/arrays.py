@@ -1,13 +1,13 @@
-"""Scatters, gathers and counts of numpy compared with ndscatter.
+"""Benchmark of scatters, gathers and counts: numpy compared with ndscatter.
 
-    python bench/arrays.py                      # the workloads of docs/performance.md, and more
+    python bench/arrays.py                      # all rows except calls on 4 elements
     python bench/arrays.py --threads 1 --only bincount
-    python bench/arrays.py --plot ratios.svg    # a bar chart; needs matplotlib
-    python bench/arrays.py --calls              # the time of a call on 4 elements
+    python bench/arrays.py --plot ratios.svg    # also save a bar chart; needs matplotlib
+    python bench/arrays.py --calls              # only calls on 4 elements, in nanoseconds
 
-A ratio is numpy's time divided by ndscatter's time. Times are minima over the rounds. The measurements
-of numpy and of ndscatter are interleaved. Before the measurement, the results of numpy and of ndscatter
-must be equal element for element.
+A ratio is numpy's time divided by ndscatter's time. Each round measures numpy, then ndscatter. A reported
+time is the minimum over the rounds. Before a workload is measured, the benchmark checks that numpy's result
+and ndscatter's result are equal element for element. If the two results differ, the benchmark stops.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import numpy.typing as npt
 import ndscatter as nd
 from bars import plot
 
-#: Names of the workloads of docs/performance.md. All other rows of this benchmark are gathers,
-#: counts, and scatters of single elements at sizes that docs/performance.md does not have.
+#: Names of the workloads of docs/performance.md that this benchmark measures. The table of this
+#: benchmark also has gathers, counts, and scatters of single elements at other sizes.
 WORKLOADS = frozenset(
     "small_add kv_decode kv_prefill emb_update emb_grad_add gnn_add gnn_max moe_add voxel_max elem_unique"
     " elem_random_add histogram_add seed_nd seed_update".split()
@@ -39,8 +39,8 @@ Call = Callable[[], Any]
 
 @dataclass
 class Pair:
-    """A workload: a call of numpy (`theirs`) and an equal call of ndscatter (`ours`). Each call returns a
-    result. `numpy` is the text of numpy's call."""
+    """A workload: a call of numpy (`theirs`) and a call of ndscatter (`ours`) that computes the same result.
+    Both functions return their result. `numpy` is the text of numpy's call, for the table."""
 
     name: str
     numpy: str
@@ -48,7 +48,8 @@ class Pair:
     ours: Call
 
 
-#: A function that makes a `Pair`, with all its arguments bound. The first argument is the pair's name.
+#: A function without arguments that makes a `Pair`: a `partial` that binds all arguments. The first bound
+#: argument is the name of the pair.
 Workload = partial[Pair]
 
 
@@ -99,8 +100,8 @@ def normal(rng: np.random.Generator, *shape: int, dtype: npt.DTypeLike = np.floa
 
 
 def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index: Any, updates: Array, threads: int) -> Pair:
-    """Return a pair that reduces `updates` into the data in place. numpy and ndscatter have
-    separate copies of the data, because each call changes the values."""
+    """Return a pair that reduces `updates` into `data` in place, by `ufunc.at` and by `ours`. Each call
+    changes the array, so numpy writes to `data` and ndscatter writes to a copy of `data`."""
     mine = data.copy()
     return Pair(
         name,
@@ -111,14 +112,14 @@ def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index
 
 
 def assign(name: str, data: Array, index: Any, updates: Array, ours: Callable[..., Array]) -> Pair:
-    """Return a pair that assigns `updates` to elements of the data in place. `ours` is the call of
-    ndscatter. Its argument is the array to write to."""
+    """Return a pair that assigns `updates` to elements of `data` in place. `ours` calls ndscatter.
+    The argument of `ours` is the array to write to, a copy of `data`."""
     mine = data.copy()
     return Pair(name, "a[i] = u", lambda: assigned(data, index, updates), lambda: ours(mine))
 
 
 def rows(threads: int) -> Iterator[Workload]:
-    """Yield reductions and assignments of table rows, in place."""
+    """Yield workloads that reduce updates into rows of a table, or assign rows of a table, in place."""
     rng = np.random.default_rng(7)
 
     def adds(name: str, shape: tuple[int, int], index: Callable[[], Array]) -> Pair:
@@ -145,7 +146,8 @@ def rows(threads: int) -> Iterator[Workload]:
 
 
 def tensors(threads: int) -> Iterator[Workload]:
-    """Yield assignments of slices at tuples of coordinates, in place and into a copy."""
+    """Yield workloads that assign slices at tuples of coordinates, in place and into a copy of the data.
+    The last workload, `seed_update`, assigns slices along one axis, in place."""
     rng = np.random.default_rng(8)
 
     def nd_pair(name: str, shape: tuple[int, ...], coordinates: Call) -> Pair:
@@ -179,7 +181,7 @@ def tensors(threads: int) -> Iterator[Workload]:
 
 
 def elements(threads: int) -> Iterator[Workload]:
-    """Yield assignments and sums of single elements, in place."""
+    """Yield workloads that assign or add single elements of a vector, in place."""
     rng = np.random.default_rng(9)
 
     def places(name: str, size: int, index: Callable[[], Array], dtype: npt.DTypeLike = np.float32) -> Pair:
@@ -204,7 +206,7 @@ def elements(threads: int) -> Iterator[Workload]:
 
 
 def counts(threads: int) -> Iterator[Workload]:
-    """Yield counts by `np.bincount`, with and without weights."""
+    """Yield workloads that compare `np.bincount` with `ndscatter.bincount`, without and with weights."""
     rng = np.random.default_rng(10)
 
     def count(name: str, bins: int, length: int, weighted: bool) -> Pair:
@@ -223,7 +225,7 @@ def counts(threads: int) -> Iterator[Workload]:
 
 
 def gathers(threads: int) -> Iterator[Workload]:
-    """Yield gathers of rows and of single elements."""
+    """Yield workloads that gather rows of a table or single elements of a vector."""
     rng = np.random.default_rng(11)
 
     def take(name: str, called: str, shape: tuple[int, ...], count: int) -> Pair:
@@ -239,7 +241,8 @@ def gathers(threads: int) -> Iterator[Workload]:
 
 
 def small(threads: int) -> Iterator[Workload]:
-    """Yield the workload `tiny` and other calls on 4 elements. The geometric means exclude these calls."""
+    """Yield the workload `tiny` and other calls with 4 indices. Only `--calls` measures these calls, so
+    the geometric means do not include them."""
     data, index, updates = np.zeros(8, np.float32), np.array([1, 7, 3, 1]), np.ones(4, np.float32)
     tuples, square = index[:, None].copy(), np.zeros((4, 2), np.float32)
     pair = (index % 4, index % 2)
@@ -264,8 +267,8 @@ def timed(call: Call, repeats: int) -> float:
 
 
 def compare(pair: Pair, rounds: int, budget: float) -> Row:
-    """Measure a pair: the minimum time of each side over the rounds. Stops after at least 4 rounds if the
-    time `budget` (in seconds) is over."""
+    """Return a row with numpy's time and ndscatter's time: minima over at most `rounds` rounds. The
+    measurement stops before the last round if `budget` seconds have passed and 4 rounds are done."""
     if not np.array_equal(pair.theirs(), pair.ours()):
         raise SystemExit(f"{pair.name}: the results differ")
     once = max(timed(pair.theirs, 1), timed(pair.ours, 1))
@@ -314,7 +317,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--budget", type=float, default=2.0, help="seconds per row, after the first 4 rounds")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds per row; at least 4 rounds are measured")
     parser.add_argument("--only", default="", help="only rows whose name contains this text")
     parser.add_argument("--calls", action="store_true")
     parser.add_argument("--plot", metavar="FILE")

@@ -1,10 +1,11 @@
-"""A bar chart of ratios. Needs matplotlib."""
+"""A bar chart of ratios between two times. Requires matplotlib."""
 
 from __future__ import annotations
 
 
 def plot(ratios: list[tuple[str, float]], label: str, file: str) -> None:
-    """Draw one bar per name. A bar is red if ndscatter is slower."""
+    """Save a chart with one bar per name to `file`. A bar is red if its ratio is below 1, so if
+    ndscatter is slower than the library that it is compared with."""
     import matplotlib
 
     matplotlib.use("svg")

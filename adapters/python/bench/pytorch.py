@@ -1,11 +1,11 @@
-"""PyTorch's functions before and after `ndscatter.torch.enable()`.
+"""Benchmark of PyTorch's functions with PyTorch's kernels and under `ndscatter.torch.enable()`.
 
     python bench/pytorch.py            # the workloads of docs/performance.md
-    python bench/pytorch.py --sizes    # ratios by size, which give the limits in _kernels.py
-    python bench/pytorch.py --calls    # overhead of small calls, which stay with PyTorch
+    python bench/pytorch.py --sizes    # ratios by size, from which the limits in _kernels.py were chosen
+    python bench/pytorch.py --calls    # overhead of `enable` for small calls, which PyTorch runs
 
-A ratio is PyTorch's time divided by the time when enabled. Times are minima over the rounds. The
-two measurements are interleaved.
+A ratio is the time with PyTorch's kernels divided by the time under `enable`. Each round measures the
+call with PyTorch's kernels, then under `enable`. A reported time is the minimum over the rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def zipf(rows: int, count: int, generator: torch.Generator) -> torch.Tensor:
 
 
 def workloads(scale: int):
-    """Yield name, table, index and reduction of each workload."""
+    """Yield name, table, index and reduction of each workload along axis 0 of a table or vector."""
     g = torch.Generator().manual_seed(7)
     uniform = lambda high, *shape: torch.randint(0, high, shape, generator=g)
     normal = lambda *shape: torch.randn(*shape, generator=g)
@@ -48,7 +48,7 @@ def workloads(scale: int):
 
 
 def programs(table, index, updates, reduction):
-    """Yield the PyTorch functions that a program could call for a workload."""
+    """Yield name and call of the PyTorch functions that are measured for a workload."""
     wide = index.reshape(-1, *[1] * (table.dim() - 1)).expand_as(updates)
     if reduction == "add":
         yield "index_add_", lambda: table.index_add_(0, index, updates)
@@ -70,7 +70,11 @@ def programs(table, index, updates, reduction):
 
 
 def caches():
-    """Yield calls that write a key-value cache, slices along an axis, or tuples of coordinates."""
+    """Yield workload, function and call of the workloads that `workloads` does not have.
+
+    These workloads write a key-value cache, slices along axis 1, or slices at tuples of
+    coordinates. The last workload, `small_add`, adds rows to a small table.
+    """
     g = torch.Generator().manual_seed(8)
     cache, steps = torch.zeros(16, 2048, 1024), torch.randn(16, 1024, generator=g)
     at = torch.randint(0, 2048, (16,), generator=g)
@@ -91,7 +95,10 @@ def caches():
 
 
 def timed(call, repeats: int) -> float:
-    """Return the seconds of a call. A result lives until the next one exists, as in a program."""
+    """Return the mean time of a call over `repeats` calls, in seconds.
+
+    The result of a call is freed after the next call has returned, as in a typical program.
+    """
     start = time.perf_counter()
     for _ in range(repeats):
         kept = call()  # noqa: F841
@@ -99,7 +106,10 @@ def timed(call, repeats: int) -> float:
 
 
 def compare(call, rounds: int, repeats: int = 0, always: bool = False) -> tuple[float, float]:
-    """Return PyTorch's time and the time when enabled, in seconds: minima over the rounds."""
+    """Return the time of `call` with PyTorch's kernels and under `enable`, in seconds.
+
+    Each time is the minimum over the rounds.
+    """
     if not repeats:
         call()
         repeats = max(1, round(2e-3 / timed(call, 1)))
@@ -128,7 +138,12 @@ def rows(scale: int):
 
 
 def table(rounds: int, scale: int) -> list[tuple[str, float]]:
-    """Print all functions, and the ratios of the fastest in-place functions per workload."""
+    """Print one row per workload and function, and one ratio per workload.
+
+    The ratio of a workload is the shortest time of its in-place functions with PyTorch's kernels,
+    divided by the shortest time of its in-place functions under `enable`. The two shortest times
+    may belong to different functions.
+    """
     ratios, names, fastest = [], [], {}
     print("| workload | function | torch, ms | enabled, ms | ratio |\n|---|---|---|---|---|")
     for name, function, call in rows(scale):
@@ -148,7 +163,7 @@ def table(rounds: int, scale: int) -> list[tuple[str, float]]:
 
 
 def small_calls(count: int, width: int):
-    """Yield a call of each function on `count` rows of `width` elements."""
+    """Yield name and call of each function, with updates of `count` rows of `width` elements."""
     g = torch.Generator().manual_seed(count)
     rows = max(count // 2, 4)
     shape = (rows, width) if width > 1 else (rows,)
@@ -171,9 +186,10 @@ def small_calls(count: int, width: int):
 
 
 def sizes(rounds: int) -> None:
-    """Print PyTorch's time divided by the time when enabled, by number of elements of the updates.
+    """Print a ratio for each function, row width and number of elements of the updates.
 
-    When enabled, ndscatter's kernels run all calls, also calls that normally stay with PyTorch.
+    A ratio is PyTorch's time divided by the time under `enable(always=True)`. With `always=True`,
+    ndscatter's kernels also run the calls that PyTorch's kernels run by default.
     """
     elements = [1 << power for power in range(6, 17)]
     for width in (1, 16, 64):
@@ -188,7 +204,10 @@ def sizes(rounds: int) -> None:
 
 
 def calls(rounds: int) -> None:
-    """Print microseconds of the smallest calls, which stay with PyTorch."""
+    """Print times of calls with 4 indices, in microseconds: without `enable`, with it, the difference.
+
+    PyTorch's kernels run these calls in both cases, so the difference is the overhead of `enable`.
+    """
     for name, call in itertools.chain(small_calls(4, 1), small_calls(4, 4)):
         theirs, ours = compare(call, rounds, 2000)
         print(f"{name:>25} {theirs * 1e6:7.2f} {ours * 1e6:7.2f} {(ours - theirs) * 1e6:+7.2f}")

@@ -1,4 +1,4 @@
-"""Functions of all examples: options, interleaved measurements, tables and pictures."""
+"""Functions that the examples share: options, interleaved measurements, tables and pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import ndscatter
 
-# Bytes above which a picture is saved with a palette, which reduces it to a third.
+# Largest number of bytes of a picture in full colour. A larger picture is saved again with a palette of
+# 256 colours, which reduces its file to about a third.
 LARGE = 150_000
 
 IS_NOTEBOOK = "ipykernel" in sys.modules
@@ -24,25 +25,25 @@ if not IS_NOTEBOOK:
 
 
 class Contender(NamedTuple):
-    """One of the functions that an example compares."""
+    """A function that an example measures, with its name."""
 
     name: str
     call: Callable[[], Any]
-    # Whether `call` runs under `ndscatter.torch.enable()`, which replaces PyTorch's kernels.
+    # Whether `call` runs under `ndscatter.torch.enable()`, which replaces kernels of PyTorch.
     is_enabled: bool = False
 
 
 def options(title: str) -> argparse.Namespace:
-    """Parse the options of an example: the folder of the picture, and small sizes for tests."""
+    """Parse the options of an example: `--out` (folder of the picture) and `--quick` (small sizes)."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--out", type=Path, default="pictures", metavar="FOLDER", help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="small sizes, for tests")
-    # The arguments of a notebook belong to its kernel.
+    # In a notebook, `sys.argv` has the arguments of the Jupyter kernel, so it is not parsed.
     return parser.parse_args([] if IS_NOTEBOOK else None)
 
 
 def find_torch() -> Any:
-    """Return PyTorch if it is installed in a release that `ndscatter.torch` supports."""
+    """Return the module `torch`, or None if it is missing or `ndscatter.torch` does not support it."""
     try:
         torch, switch = import_module("torch"), import_module("ndscatter.torch")
     except ImportError:
@@ -55,19 +56,22 @@ def find_torch() -> Any:
 
 
 def under(contender: Contender) -> Any:
-    """Return the context that a contender is called in."""
+    """Return the context manager for the call of a contender: `enable()` if `is_enabled` is true."""
     return import_module("ndscatter.torch").enable() if contender.is_enabled else nullcontext()
 
 
 def check(contenders: Sequence[Contender], is_right: Callable[[Any], bool]) -> None:
-    """Call each contender once and check its result."""
+    """Call each contender once, and check its result by `is_right`."""
     for contender in contenders:
         with under(contender):
             assert is_right(contender.call()), f"{contender.name}: the result differs"
 
 
 def race(contenders: Sequence[Contender], rounds: int) -> dict[str, float]:
-    """Return the shortest time of each contender in seconds. Each round calls every contender once."""
+    """Return the shortest time of each contender over the rounds, in seconds.
+
+    Each round calls every contender once, so the measurements are interleaved.
+    """
     best = {contender.name: float("inf") for contender in contenders}
     for _ in range(rounds):
         for contender in contenders:
@@ -80,7 +84,10 @@ def race(contenders: Sequence[Contender], rounds: int) -> dict[str, float]:
 
 
 def print_table(title: str, times: dict[str, float], per: int = 1, unit: str = "ms") -> None:
-    """Print one line per contender: the time divided by `per`, and its ratio to the first one."""
+    """Print one line per contender: its time divided by `per`, and a ratio.
+
+    The ratio is the contender's time divided by the time of the first contender.
+    """
     factor = {"ms": 1e3, "us": 1e6}[unit] / per
     width = max(map(len, (title, *times)))
     first = next(iter(times.values()))
@@ -91,7 +98,7 @@ def print_table(title: str, times: dict[str, float], per: int = 1, unit: str = "
 
 
 def finish(figure: Any, folder: Path, name: str) -> None:
-    """Save a picture. In a notebook do nothing, as the notebook shows it under the cell."""
+    """Save a figure as a PNG file. In a notebook do nothing: the notebook shows the figure itself."""
     if IS_NOTEBOOK:
         return
     from PIL import Image

@@ -1,13 +1,17 @@
 # %% [markdown]
 # # A layer of a graph network
 #
-# Each node of a graph has a vector of features. A layer computes the mean of the features of each
-# node's neighbours: a gather of rows, and a scatter of rows. The graph is random. Nodes belong to
-# six communities, and most edges connect nodes of one community. The features of a single node
-# contain little information about its community.
+# Each node of a graph has a vector of features. For each node, a layer computes the mean of the
+# feature vectors of the node's neighbours. The layer gathers the neighbours' rows, and scatters them
+# to the rows of the nodes.
 #
-# Run this example in a folder with `common.py`: `python graph_layer.py [--out FOLDER] [--quick]`, or
-# cell by cell in Jupyter, VS Code or Spyder. The example needs numpy, matplotlib and torch.
+# The graph is random. Each node belongs to one of six communities. Most edges connect two nodes of the
+# same community. The feature vector of one node contains little information about the node's
+# community, because its noise is larger than the differences between communities.
+#
+# To run this example, `common.py` must be in the same folder. Run `python graph_layer.py [--out FOLDER]
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy,
+# matplotlib and torch.
 
 # %%
 import numpy as np
@@ -26,8 +30,9 @@ communities, share = 6, 0.75
 # %% [markdown]
 # ## The graph
 #
-# The graph is a stochastic block model. With probability 0.75, the sender of an edge is a random node
-# of the receiver's community. Otherwise the sender is a random node of any community.
+# The graph is drawn from a stochastic block model. Each edge has a sender and a receiver. With
+# probability 0.75, the sender of an edge is a random node of the receiver's community. With probability
+# 0.25, the sender is a random node of any community.
 
 # %%
 random = np.random.default_rng(0)
@@ -44,9 +49,12 @@ print(f"{nodes:,} nodes, {edges:,} edges, {width} features")
 # %% [markdown]
 # ## One layer by hand
 #
-# One call of `scatter_update` with `reduction="mean"` replaces a sum, a count and a division in numpy.
-# `include_self=False` excludes the existing zeros from the means. Nodes without a neighbour keep
-# zeros. The edges do not change, so one plan serves all layers and all epochs.
+# One call of `scatter_update` with `reduction="mean"` computes the means. numpy needs three operations: a
+# sum, a count and a division. `include_self=False` excludes the existing zeros of the output from the
+# means. The rows of nodes without a neighbour keep these zeros.
+#
+# The edges of the graph do not change. A program can therefore make one plan and use it for all layers
+# and all epochs.
 
 # %%
 zeros = np.zeros_like(features)
@@ -89,11 +97,15 @@ print_table("one layer", race(layers, rounds=2 if args.quick else 7))
 # %% [markdown]
 # ## Two layers that learn
 #
-# The layers of a network call `by_torch`, so torch's `index_add` and `index_select` compute the means,
-# and torch's autograd computes the gradients. One node in twenty has a label. Two networks with equal
-# initial weights are trained. The first network is trained under `ndscatter.torch.enable()`, which runs
-# these torch functions on ndscatter's kernels. The epochs of the two networks are interleaved. The
-# second layer computes two numbers per node. The plot below shows these numbers.
+# The layers of the network call `by_torch`: torch's `index_select` gathers the rows, `index_add` sums them,
+# and a division gives the means. torch's autograd computes the gradients. One node in twenty has a label.
+#
+# Two networks with equal initial weights are trained. The first network is trained under
+# `ndscatter.torch.enable()`, which runs `index_add` and the gradient of `index_select` on ndscatter's
+# kernels. The second network is trained with PyTorch's kernels. The epochs of the two networks are
+# interleaved.
+#
+# The second layer computes two numbers per node. The plot below shows these numbers.
 
 
 # %%
@@ -147,8 +159,9 @@ print(f"loss {one.losses[0]:.3f}, after {epochs} epochs {one.losses[-1]:.3f}")
 # %% [markdown]
 # ## What was learnt
 #
-# The plot shows the two numbers of some nodes without a label, before and after training. The colour of
-# a node is its community.
+# The plot shows the two numbers that the second layer computes for each node, before and after training.
+# It has one point per node, for at most 3000 nodes without a label. The colour of a point is the
+# community of its node.
 
 # %%
 palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]

@@ -5,13 +5,13 @@
 #
 # x' = sin(a y) + c cos(a x), y' = sin(b x) + d cos(b y)
 #
-# reaches after many steps. This example draws the density of the attractor by counting: each point
-# adds one to its pixel. All points of a pixel must count. `image[row, column] += 1` counts only one
-# of them.
+# reaches after many steps. This example draws the density of the attractor: it counts the points in
+# each pixel. Every point must add 1 to its pixel. `image[row, column] += 1` is wrong, because it adds 1
+# only once to a pixel that has several points.
 #
-# Run it in a folder with `common.py`: `python histogram.py [--out FOLDER] [--quick]`, or cell by
-# cell in Jupyter, VS Code or Spyder. It needs numpy and matplotlib. torch is compared if it is
-# installed.
+# To run this example, `common.py` must be in the same folder. Run `python histogram.py [--out FOLDER]
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy and
+# matplotlib. If torch is installed, its functions are measured too.
 
 # %%
 import numpy as np
@@ -28,9 +28,11 @@ orbits, steps, size = (2_000, 30, 128) if args.quick else (20_000, 220, 512)
 # %% [markdown]
 # ## Points
 #
-# All orbits are computed at once, from random points. The first 20 steps lead to the attractor and
-# are dropped. |x| is at most 1 + |c|, and |y| is at most 1 + |d|. All points are therefore inside of
-# the square from -2 to 2.
+# An orbit is a sequence of points that begins at a random point. One array operation computes a step of
+# all orbits. The first 20 points of each orbit are dropped, because they may not be on the attractor yet.
+#
+# |x| is at most 1 + |c|, and |y| is at most 1 + |d|. With the constants below, x and y of all points are
+# therefore between -2 and 2.
 
 # %%
 a, b, c, d = -1.4, 1.6, 1.0, 0.7
@@ -43,14 +45,15 @@ for step in range(-20, steps):
         points[:, step] = x, y
 xs, ys = points.reshape(2, -1)
 
-# The width of a pixel is a power of two, so rounding moves no point to another pixel.
+# `size / 4` is a power of two, so the multiplication is exact.
 row, column = ((points + 2) * (size / 4)).astype(np.int64).reshape(2, -1)[::-1]
 print(f"{len(row):,} points, {size} x {size} pixels")
 
 # %% [markdown]
 # ## From pairs of coordinates
 #
-# `ndscatter.add_at` accepts all indices of `np.add.at`. This one is a tuple of coordinates.
+# `ndscatter.add_at` accepts all indices that `np.add.at` accepts. Here the index is a tuple of two arrays:
+# the rows and the columns of the points.
 
 
 # %%
@@ -90,10 +93,11 @@ check(pairs, lambda found: np.array_equal(found, counts))
 print_table("pairs of coordinates", race(pairs, rounds))
 
 # %% [markdown]
-# ## From numbers of pixels
+# ## From pixel numbers
 #
-# If each pixel has one number, the image is a vector of bins. `ndscatter.bincount` has the
-# arguments of `np.bincount`. With `out=` it writes to existing bins of any numeric type.
+# The number of a pixel is `row * size + column`, so the image is a vector of bins. `ndscatter.bincount`
+# accepts the arguments of `np.bincount`. It has an additional argument `out=`, an array of any numeric type
+# whose elements it overwrites with the counts.
 
 # %%
 pixel = row * size + column
@@ -112,7 +116,8 @@ print_table("numbered pixels", race(numbers, rounds))
 # %% [markdown]
 # ## The density
 #
-# The scale is logarithmic, as the counts of pixels differ by a factor of ten thousand.
+# The colour scale is logarithmic, because the largest count of a pixel is about ten thousand times the
+# smallest.
 
 # %%
 figure, axes = pyplot.subplots(figsize=(7.6, 6.0), layout="constrained")

@@ -1,13 +1,14 @@
 # %% [markdown]
 # # A key-value cache
 #
-# A language model caches the keys and values of all earlier tokens. A batch has slots. Each step of
-# decoding writes one row per slot, at the current position of the slot's sequence. Sequences begin
-# and end at different times. Between two sequences a slot is idle, and its position is -1.
+# A language model caches the keys and values of all earlier tokens of a sequence. The batch has a fixed
+# number of slots, and each slot holds one sequence at a time. Each decoding step writes one row per head
+# for each busy slot, at the current position of the slot's sequence. Sequences begin and end at different
+# steps. A slot without a sequence is idle, and its position is -1.
 #
-# Run it in a folder with `common.py`: `python kv_cache.py [--out FOLDER] [--quick]`, or cell by
-# cell in Jupyter, VS Code or Spyder. It needs numpy and matplotlib. torch is compared if it is
-# installed.
+# To run this example, `common.py` must be in the same folder. Run `python kv_cache.py [--out FOLDER]
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy and
+# matplotlib. If torch is installed, its functions are measured too.
 
 # %%
 import numpy as np
@@ -23,7 +24,7 @@ steps, slots, heads, positions, depth, layers = (40, 4, 2, 32, 8, 2) if args.qui
 # %% [markdown]
 # ## Positions of the slots
 #
-# A slot holds one sequence at a time. The sequences have random lengths. Between two sequences, the
+# A slot holds one sequence at a time. The length of each sequence is random. After a sequence ends, its
 # slot is idle for a random number of steps.
 
 # %%
@@ -41,9 +42,10 @@ print(f"{steps} steps, {slots} slots, {np.count_nonzero(schedule < 0) / schedule
 # %% [markdown]
 # ## Caches
 #
-# Each layer has one cache of keys and one of values, of shape `(slots, heads, positions, depth)`.
-# The rows are random instead of computed by a model. The first number of each row is the step that
-# wrote it, so that the picture can show it.
+# Each layer has one cache of keys and one cache of values. Each cache has the shape
+# `(slots, heads, positions, depth)`. A row has `depth` numbers. No model computes the rows: they have
+# random numbers. The first number of each row is instead the number of the step that writes the row,
+# counted from 1, so the picture can show which step wrote a row.
 
 # %%
 caches = [np.zeros((slots, heads, positions, depth), np.float32) for _ in range(2 * layers)]
@@ -55,9 +57,11 @@ print(f"{len(caches)} caches of {caches[0].nbytes / 2**20:.0f} MiB; a step write
 # %% [markdown]
 # ## Writing a step
 #
-# `tensor_scatter` accepts the positions of all slots and skips idle ones. `out=cache` writes in
-# place, without a copy. All caches of a step have the same positions, so a plan checks them once.
-# numpy and torch need a list of the busy slots.
+# `tensor_scatter` accepts the positions of all slots. With `bounds="skip"` it writes nothing for idle slots,
+# whose position is -1. With `out=cache` it writes to `cache` in place, without a copy. In one step, all
+# caches are written at the same positions. `by_plan` therefore makes one plan per step, which checks the
+# positions once for all caches. The functions that use numpy or torch first compute a list of the busy
+# slots.
 
 
 # %%
@@ -89,7 +93,7 @@ contenders = [
 ]
 
 if torch is not None:
-    # These tensors share the memory of `caches`.
+    # The tensors in `torch_caches` share the memory of the arrays in `caches`.
     torch_caches = [torch.from_numpy(cache) for cache in caches]
     lines = [cache.view(-1, depth) for cache in torch_caches]
     torch_schedule, torch_tokens = torch.from_numpy(schedule), torch.from_numpy(tokens)
@@ -121,7 +125,7 @@ expected = caches[0].copy()
 
 
 def is_right(_):
-    """Return whether all caches are right, and clear them for the next contender."""
+    """Return whether all caches equal `expected`, and set them to 0 for the next contender."""
     equal = all(np.array_equal(cache, expected) for cache in caches)
     for cache in caches:
         cache[:] = 0
@@ -135,9 +139,13 @@ print_table("a step", race(contenders, rounds=2 if args.quick else 7), per=steps
 # %% [markdown]
 # ## Contents of the cache
 #
-# Left: the position that each slot wrote at each step. Right: the cache of the first layer's keys
-# at the end. A sequence overwrites the rows of the sequence before it. The rows to the right of the
-# red mark still belong to the earlier sequence.
+# The left plot shows the position at which each slot was written in each step. The right plot shows the
+# cache of the first layer's keys after the last step: the number of the step that wrote each position of
+# the first head.
+#
+# Each sequence of a slot begins at position 0, and overwrites the rows of earlier sequences of the slot. A
+# red mark is at the last position that was written in the slot. The rows to the right of the red mark
+# are of earlier sequences, or were never written.
 
 # %%
 by_call()

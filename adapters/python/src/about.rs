@@ -1,5 +1,5 @@
-//! Version, instruction set, number of threads and description of the machine; release of scratch
-//! memory.
+//! Python functions that report the version, the instruction set, the number of threads and the
+//! machine, and a function that frees scratch memory.
 
 use ndscatter::{InstructionSet, Machine};
 use pyo3::prelude::*;
@@ -14,23 +14,24 @@ fn instruction_set() -> &'static str {
 
 /// Return the largest number of threads that a call uses.
 ///
-/// The environment variable ``RAYON_NUM_THREADS`` sets this number if it is set before the first
-/// call.
+/// The environment variable ``RAYON_NUM_THREADS`` sets this number. The variable must be set before
+/// the process calls this function or runs a kernel for the first time.
 #[pyfunction]
 fn threads() -> usize {
     workers()
 }
 
-/// Return a description of the machine that schedules are chosen for.
+/// Return a text that describes the machine for which the cost model chooses schedules.
 ///
-/// The text states the sizes of the caches. It also states whether the rates of the cost model
-/// are typical rates of the CPU's vendor or rates from a machine file.
+/// The text states the sizes of the caches in KiB. The text also states whether the rates of the
+/// cost model are the typical rates of the CPU's vendor or other rates, such as rates from a
+/// machine file.
 #[pyfunction]
 fn machine() -> String {
     Machine::current().to_string()
 }
 
-/// Free the scratch memory that is cached between calls.
+/// Free the unused scratch memory that the process keeps for later calls.
 #[pyfunction]
 fn release_scratch() {
     ndscatter::release_scratch();

@@ -1,8 +1,10 @@
-//! Arrays of a call: an address, an element type, a shape, strides, and the owner of the memory.
+//! Arguments and results of a call as arrays: an address, an element type, a shape, strides, and
+//! the owner of the memory.
 //!
-//! Knows the sources of arrays: numpy, DLPack, and objects that numpy converts to an array. Does
-//! not know operators. All access to foreign memory is in this module and its submodules, except
-//! for PyTorch's tensors (`torch/raw.rs`).
+//! This module reads numpy arrays, DLPack tensors, and objects that numpy converts to an array. The
+//! module does not depend on operators. All code that accesses memory of other libraries is in this
+//! module and its submodules. The only exception is the access to PyTorch's tensors in
+//! `torch/raw.rs`.
 
 #![allow(
     unsafe_code,
@@ -31,29 +33,32 @@ pub(crate) use line::Line;
 pub(crate) use numpy::{array_type, is_exactly};
 pub(crate) use source::{Source, note_written};
 
-/// Sizes or strides, one per axis. Up to 6 axes need no allocation.
+/// Sizes or strides, one per axis. A value with at most 6 axes needs no heap allocation.
 pub(crate) type Dims<T> = SmallVec<[T; 6]>;
 
 /// The owner of an array's memory.
 enum Owner<'py> {
-    /// A numpy array, and its memory and element type when it was read.
+    /// A numpy array. `Described` holds the address of the elements and the element type of the
+    /// array at the time when this package read the array.
     Numpy(Bound<'py, PyAny>, Described),
     /// A tensor of another library.
     Lent(Borrowed<'py>),
-    /// A result that another library takes over at the end of the call.
+    /// A result in memory of this package. Another library takes over the result at the end of the
+    /// call.
     Exported(Exported),
 }
 
-/// A tensor of another library, and the object that it belongs to.
+/// A DLPack tensor of another library, and the Python object that lent the tensor.
 struct Borrowed<'py> {
     object: Bound<'py, PyAny>,
     lent: Lent,
-    /// Address of the elements as the library described it when the tensor was read. `None` if the
-    /// library cannot repeat the description without running Python code.
+    /// Address of the elements that [`dlpack::described_address`] returned when this package
+    /// requested the tensor. `None` if the address cannot be read again later without running
+    /// Python code.
     described: Option<*const u8>,
 }
 
-/// Returns the number of elements of a shape, or `usize::MAX` where the product overflows.
+/// Returns the number of elements of a shape, or `usize::MAX` if the number exceeds `usize::MAX`.
 pub(crate) fn elements_of(shape: &[usize]) -> usize {
     if shape.contains(&0) {
         return 0;
@@ -62,7 +67,7 @@ pub(crate) fn elements_of(shape: &[usize]) -> usize {
     shape.iter().fold(1, multiply)
 }
 
-/// A number of one of Python's own types.
+/// The value of a Python float, bool or int, or of an array of rank 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Number {
     Float(f64),
@@ -70,11 +75,11 @@ pub(crate) enum Number {
     Integer(i64),
 }
 
-/// An element type of [`Array::zeros`].
+/// A Rust type of the elements of arrays that [`Array::filled`] allocates.
 ///
 /// # Safety
 ///
-/// The type is `f64` if `IS_FLOAT` is true, else `isize`.
+/// The implementing type must be `f64` if `IS_FLOAT` is true, and `isize` if `IS_FLOAT` is false.
 pub(crate) unsafe trait Zero: Copy {
     const IS_FLOAT: bool;
 }
@@ -89,50 +94,57 @@ unsafe impl Zero for f64 {
     const IS_FLOAT: bool = true;
 }
 
-/// An array of a call.
+/// An argument or a result of a call.
 pub(crate) struct Array<'py> {
     owner: Owner<'py>,
     /// Address of element `[0, 0, ...]`.
     address: *mut u8,
-    /// The dtype of views of this array. `None` if a view is not possible:
+    /// The dtype of views of this array. `None` if no view of this array is possible, for one of
+    /// these reasons:
     ///
-    /// - the elements are in the other byte order or not aligned,
-    /// - a stride is not a multiple of the element size,
-    /// - the type has no arithmetic, and its elements are not divided into units yet
-    ///   ([`Self::take_as_units`]).
+    /// - the byte order of the elements is not the machine's,
+    /// - the elements are not aligned,
+    /// - a stride in bytes is not a multiple of the element size,
+    /// - the crate has no arithmetic for the element type, and [`Self::take_as_units`] has not been
+    ///   called.
     dtype: Option<DType>,
     elements: Elements,
     shape: Dims<usize>,
-    /// Strides in elements of `dtype`, or in bytes if `dtype` is `None`.
+    /// Strides in elements of `dtype`, or in bytes if `dtype` is `None`. The list may be empty if
+    /// the array is contiguous.
     strides: Dims<isize>,
     is_contiguous: bool,
-    /// The owner's shape and strides, if the fields above have been changed.
+    /// The shape and strides of the owner, saved before a method of this type replaced `shape` and
+    /// `strides`. `None` if no method has replaced them, or if `is_new` is true.
     original: Option<Box<Original>>,
     is_writable: bool,
     /// Whether numpy made this array from an object that is not an array.
     is_converted: bool,
-    /// Whether this array was allocated for this call, so that no other code can change it.
+    /// Whether this package allocated the array during this call. No other code can change a new
+    /// array.
     is_new: bool,
 }
 
-/// The owner's shape and strides of an array, to detect that they have changed.
+/// The shape and strides that the owner of an array had when the array was read.
+///
+/// [`Array::is_unchanged`] compares the owner's present shape and strides with these values.
 struct Original {
     shape: Dims<usize>,
     strides: Dims<isize>,
-    /// Bytes of one unit of `strides`.
+    /// Unit of `strides`, in bytes: a stride of 1 stands for this number of bytes.
     unit: usize,
     is_contiguous: bool,
 }
 
 impl<'py> Array<'py> {
-    /// Reads a numpy array. Returns `None` for other objects.
+    /// Reads a numpy array. Returns `None` if `object` is not a numpy array.
     #[inline]
     pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
         let fields = Fields::of(object)?;
         Some(Self::read(object.clone(), fields))
     }
 
-    /// Reads the numpy array `object`, whose fields are `fields`.
+    /// Reads the numpy array `object`. `fields` must be the fields of `object`.
     #[inline]
     fn read(object: Bound<'py, PyAny>, fields: Fields<'_>) -> Self {
         let elements = fields.elements(object.py());
@@ -159,7 +171,7 @@ impl<'py> Array<'py> {
         array
     }
 
-    /// Reads a tensor of another library.
+    /// Converts a DLPack tensor of another library to an array of this call.
     #[cold]
     fn of_lent(borrowed: Borrowed<'py>) -> PyResult<Self> {
         let lent = &borrowed.lent;
@@ -189,8 +201,9 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Converts strides in bytes to strides in units of `size` bytes. Returns false, and changes
-    /// nothing, if the stride of an axis with two or more positions is not a multiple of `size`.
+    /// Converts the strides from bytes to units of `size` bytes. Returns false, and changes
+    /// nothing, if an axis with two or more positions has a stride that is not a multiple of `size`
+    /// bytes.
     #[inline]
     fn divide_strides(&mut self, size: usize) -> bool {
         let size = size.cast_signed();
@@ -223,13 +236,16 @@ impl<'py> Array<'py> {
         elements_of(&self.shape)
     }
 
-    /// Returns the dtype of views, or `None` where a view is not possible (see the field).
+    /// Returns the dtype of views of this array, or `None` if no view is possible. The field
+    /// `dtype` lists the reasons.
     #[inline]
     pub(crate) fn dtype(&self) -> Option<DType> {
         self.dtype
     }
 
-    /// Returns the arithmetic dtype of the elements, whatever their byte order and alignment.
+    /// Returns the arithmetic dtype of the elements, also if their byte order is not the machine's
+    /// or the elements are not aligned. Returns `None` if the crate has no arithmetic for the
+    /// elements.
     pub(crate) fn plain(&self) -> Option<DType> {
         self.elements.plain
     }
@@ -242,7 +258,8 @@ impl<'py> Array<'py> {
         matches!(self.owner, Owner::Numpy(..))
     }
 
-    /// Returns the Python object of this array.
+    /// Returns the numpy array, or the object that lent the tensor. Returns `None` for a result
+    /// that another library has not taken over yet.
     pub(crate) fn object(&self) -> Option<&Bound<'py, PyAny>> {
         match &self.owner {
             Owner::Numpy(object, _) => Some(object),
@@ -251,7 +268,7 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Returns the name of the element type, for messages.
+    /// Returns the name of the element type, for error messages.
     pub(crate) fn type_name(&self) -> String {
         let named =
             |object: &Bound<'py, PyAny>| Ok::<_, PyErr>(object.getattr("dtype")?.to_string());
@@ -259,7 +276,7 @@ impl<'py> Array<'py> {
         name.unwrap_or_else(|| format!("elements of {} bytes", self.elements.size))
     }
 
-    /// Checks whether both arrays have the same element type, byte order included.
+    /// Checks whether this array and `other` have the same element type and the same byte order.
     pub(crate) fn has_type_of(&self, other: &Self) -> bool {
         match (&self.owner, &other.owner) {
             (Owner::Numpy(ours, _), Owner::Numpy(theirs, _)) => {
@@ -279,7 +296,7 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Checks that the elements can be moved as bytes.
+    /// Returns an error if the elements cannot be copied as bytes.
     pub(crate) fn check_movable(&self) -> PyResult<()> {
         if self.elements.is_movable {
             return Ok(());
@@ -290,7 +307,8 @@ impl<'py> Array<'py> {
         )))
     }
 
-    /// Returns a contiguous copy in the machine's byte order, made by numpy.
+    /// Returns a contiguous and aligned copy of a numpy array, in the machine's byte order. numpy
+    /// makes the copy.
     pub(crate) fn regular_copy(&self) -> PyResult<Self> {
         let Owner::Numpy(object, _) = &self.owner else {
             return Err(PyTypeError::new_err("only numpy arrays are copied"));
@@ -301,7 +319,8 @@ impl<'py> Array<'py> {
         self.cast(&native, "equiv")
     }
 
-    /// Returns a contiguous copy in the dtype of `other`. `rule` is numpy's casting rule.
+    /// Returns a contiguous copy of this array, converted to the element type of `other`. `rule` is
+    /// the argument `casting` of numpy's `astype`.
     pub(crate) fn cast_like(&self, other: &Self, rule: &str) -> PyResult<Self> {
         match &other.owner {
             Owner::Numpy(object, _) => self.cast(&numpy::dtype_of(object)?, rule),
@@ -313,7 +332,11 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Calls `astype` of numpy's own array type, as a subclass may replace the method.
+    /// Returns a contiguous copy of this array, converted to `dtype` by `astype`. `rule` is the
+    /// argument `casting` of `astype`.
+    ///
+    /// For a numpy array, this function calls `numpy.ndarray.astype`, because a subclass of
+    /// `numpy.ndarray` may override `astype`.
     fn cast(&self, dtype: &Bound<'py, PyAny>, rule: &str) -> PyResult<Self> {
         let py = dtype.py();
         let Some(object) = self.object() else {
@@ -333,14 +356,17 @@ impl<'py> Array<'py> {
         Self::of_numpy(&copy).ok_or_else(|| PyTypeError::new_err("numpy returned no array"))
     }
 
-    /// Returns a contiguous copy in the broadcast shape. `like` is the numpy array of the call.
+    /// Returns a contiguous copy of this array. The copy has the present shape of this array, which
+    /// is the broadcast shape after [`Self::broadcast`].
+    ///
+    /// The function uses `like` only to call Python. Returns an error if `like` is `None`.
     pub(crate) fn dense_copy(&self, like: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let Some(py) = like.map(Bound::py) else {
             return Err(PyTypeError::new_err("the object is not an array"));
         };
         let copy = self.new_like(py, &self.shape)?;
         let (view, into) = (self.view()?, copy.view_new()?);
-        // One tuple without coordinates gathers the whole array.
+        // A gather with one tuple of zero coordinates copies the whole array.
         let all = ndscatter::Gather::nd(0);
         let tuple: [i64; 0] = [];
         let whole = ndscatter::TensorView::contiguous(&tuple, &[0]).map_err(Failure)?;
@@ -348,7 +374,8 @@ impl<'py> Array<'py> {
         Ok(copy)
     }
 
-    /// Copies the elements of `from` into this array. Both are numpy arrays.
+    /// Copies the elements of `from` into this array by `numpy.copyto`. This array and `from` must
+    /// be numpy arrays.
     pub(crate) fn assign(&self, from: &Self) -> PyResult<()> {
         if let (Some(into), Some(from)) = (self.object(), from.object()) {
             let py = into.py();
@@ -358,8 +385,8 @@ impl<'py> Array<'py> {
         Ok(())
     }
 
-    /// Allocates a contiguous array of the same library and element type. The elements are not
-    /// initialised.
+    /// Allocates a contiguous array of shape `shape`, with the element type of this array and for
+    /// the library of this array. The elements are not initialised.
     #[inline]
     pub(crate) fn new_like(&self, py: Python<'py>, shape: &[usize]) -> PyResult<Self> {
         match &self.owner {
@@ -372,7 +399,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Allocates a numpy array of `len` zeros, and passes its elements to `fill`.
+    /// Allocates a numpy array of `len` zeros, and passes the elements to `fill`. Does not call
+    /// `fill` if `len` is 0.
     pub(crate) fn filled<T: Zero>(
         py: Python<'py>,
         len: usize,
@@ -381,13 +409,15 @@ impl<'py> Array<'py> {
         let zeros = Self::zeros(py, T::IS_FLOAT, len)?;
         if len > 0 {
             // SAFETY: `zeros` has `len` contiguous elements of the type `T` (by the contract of
-            // `Zero`), all initialised. The array is new, so no other code has access to it.
+            // `Zero`), and all elements are initialised. The array `zeros` is new, so no other code
+            // has access to the array.
             fill(unsafe { std::slice::from_raw_parts_mut(zeros.address.cast(), len) })?;
         }
         Ok(zeros)
     }
 
-    /// Allocates a numpy array of `len` zeros, as float64 or as `intp`.
+    /// Allocates a numpy array of `len` zeros. The dtype is numpy's `float64` if `is_float` is
+    /// true, and numpy's `intp` if `is_float` is false.
     pub(crate) fn zeros(py: Python<'py>, is_float: bool, len: usize) -> PyResult<Self> {
         use ::numpy::npyffi::NPY_TYPES::{NPY_DOUBLE, NPY_LONG, NPY_LONGLONG};
         const INTP: ::numpy::npyffi::NPY_TYPES = match size_of::<std::ffi::c_long>() {
@@ -425,7 +455,9 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Returns this result as a Python object: an array of the library of `like`.
+    /// Returns this result as a Python object. If the result is in memory of this package, the
+    /// library of `like` takes over the result, and the returned object is an array of this
+    /// library.
     #[inline]
     pub(crate) fn into_object(self, like: &Self) -> PyResult<Bound<'py, PyAny>> {
         match (self.owner, like.object()) {
@@ -438,8 +470,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Returns the largest power of two, at most 16, that divides the element size and all strides
-    /// in bytes.
+    /// Returns the largest of the sizes 1, 2, 4, 8 and 16 bytes that divides the element size in
+    /// bytes and the stride in bytes of each axis with two or more positions.
     pub(crate) fn unit(&self) -> usize {
         let bytes = |stride: isize| match self.dtype {
             Some(dtype) => stride.unsigned_abs() * dtype.size(),
@@ -456,8 +488,8 @@ impl<'py> Array<'py> {
         1 << all.trailing_zeros()
     }
 
-    /// Divides the elements into opaque units of `unit` bytes. An element of several units gets an
-    /// additional last axis.
+    /// Divides each element into opaque units of `unit` bytes. If an element has more than one
+    /// unit, the array gets an additional last axis, with one position per unit of an element.
     pub(crate) fn take_as_units(&mut self, unit: usize) -> PyResult<()> {
         self.check_movable()?;
         self.keep_original();
@@ -473,12 +505,13 @@ impl<'py> Array<'py> {
         Ok(())
     }
 
-    /// Returns the bytes of one element of the owner's type.
+    /// Returns the size in bytes of one element of the owner. [`Self::take_as_units`] does not
+    /// change this size.
     pub(crate) fn size(&self) -> usize {
         self.elements.size
     }
 
-    /// Adds a last axis of `len` positions with stride 0.
+    /// Adds a last axis with `len` positions and stride 0 to this array.
     pub(crate) fn repeat(&mut self, len: usize) {
         self.keep_original();
         self.write_strides_out();
@@ -487,8 +520,8 @@ impl<'py> Array<'py> {
         self.is_contiguous = false;
     }
 
-    /// Broadcasts to `shape` by numpy's rules. Returns false, and changes nothing, if the shapes do
-    /// not fit.
+    /// Broadcasts this array to `shape` by numpy's rules. Returns false, and changes nothing, if
+    /// these rules do not allow the broadcast.
     pub(crate) fn broadcast(&mut self, shape: &[usize]) -> bool {
         let Some(new) = shape.len().checked_sub(self.rank()) else {
             return false;
@@ -518,12 +551,13 @@ impl<'py> Array<'py> {
         self.strides = SmallVec::from_elem(0, self.shape.len());
         for (stride, &size) in self.strides.iter_mut().zip(&self.shape).rev() {
             *stride = step;
-            // The strides of an array without elements have no meaning and may wrap.
+            // No element uses the strides of an array without elements, so their overflow is
+            // allowed.
             step = step.wrapping_mul(size.max(1).cast_signed());
         }
     }
 
-    /// Returns shape and strides as a layout of the crate.
+    /// Returns the shape and strides of this array as a `Layout` of the crate.
     #[inline]
     pub(crate) fn layout(&self) -> PyResult<Layout<'_>> {
         if self.is_contiguous {
@@ -542,7 +576,11 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Checks whether the owner still reports the memory, shape and strides that were read.
+    /// Checks whether the owner still has the values that were read: the address of the elements,
+    /// the element type, the shape and the strides. Always true if `is_new` is true.
+    ///
+    /// For a tensor of another library, only the address is compared, and only if
+    /// [`Borrowed::described`] is an address.
     #[inline]
     pub(crate) fn is_unchanged(&self) -> bool {
         match &self.owner {
@@ -557,7 +595,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Checks whether `now` has the shape and strides that were read.
+    /// Checks whether the shape and strides in `now` are equal to those that were read from the
+    /// owner.
     #[inline]
     fn has_layout(&self, now: Fields<'_>) -> bool {
         let (shape, strides, unit, is_contiguous) = match &self.original {
@@ -577,14 +616,15 @@ impl<'py> Array<'py> {
         if is_contiguous {
             return now.is_contiguous() && shape[..] == *now.shape();
         }
-        // The stride of an axis with at most one position may be any number of bytes.
+        // The stride of an axis with at most one position has no effect, so it is not compared.
         let unit = unit.cast_signed();
         let mut strides = shape.iter().zip(strides).zip(now.strides());
         shape[..] == *now.shape()
             && strides.all(|((&size, stride), &bytes)| size <= 1 || stride * unit == bytes)
     }
 
-    /// Saves the owner's shape and strides before they are replaced.
+    /// Saves the shape and strides in `original`, unless they are saved already. The caller
+    /// replaces the shape or the strides afterwards.
     fn keep_original(&mut self) {
         if self.original.is_none() && !self.is_new {
             self.original = Some(Box::new(Original {
@@ -596,16 +636,17 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Returns the bytes of one unit of `strides`.
+    /// Returns the unit of `strides` in bytes: the size of `dtype`, or 1 if `dtype` is `None`.
     #[inline]
     fn stride_unit(&self) -> usize {
         self.dtype.map_or(1, DType::size)
     }
 
-    /// Refuses an array whose memory or shape has changed since the array was read.
+    /// Returns an error if the array has changed since the array was read
+    /// ([`Self::is_unchanged`]).
     ///
-    /// Python code that ran since then may have resized the array: a finaliser, or a method of
-    /// another argument.
+    /// Python code that ran after the read may have resized the array. Examples are a finaliser and
+    /// a method of another argument.
     #[inline]
     fn check_unchanged(&self) -> PyResult<()> {
         match self.is_unchanged() {
@@ -622,20 +663,22 @@ impl<'py> Array<'py> {
         self.check_unchanged()?;
         let (dtype, layout) = (self.known()?, self.layout()?);
         // SAFETY: the owner of the memory reports this address, shape and strides
-        // (`check_unchanged` above), and `self.owner` keeps the memory alive. No Python code runs
-        // until the view is used. The caller must not write or resize the array in another thread
-        // meanwhile, as with all functions of numpy that release the lock.
+        // (`check_unchanged` above), and `self.owner` keeps the memory alive. This thread runs no
+        // Python code between `check_unchanged` and the last use of the view. The documentation
+        // forbids the Python program to write or resize the array in another thread during the
+        // call. numpy's functions that release Python's lock have the same rule.
         let view = unsafe { AnyView::from_raw_parts(self.address, dtype, layout) };
         view.map_err(|error| Failure(error).into())
     }
 
-    /// Returns a view for reading bin numbers. Booleans become 0 and 1.
+    /// Returns a view for reading bin numbers. For a boolean array, the view has the dtype `u8` and
+    /// the elements 0 and 1.
     pub(crate) fn index_view(&self) -> PyResult<AnyView<'_>> {
         if self.dtype != Some(DType::Bool) {
             return self.view();
         }
         self.check_unchanged()?;
-        // SAFETY: as in `view`. A boolean of numpy is one byte.
+        // SAFETY: as in `view`. numpy stores a boolean as one byte.
         let view = unsafe { AnyView::from_raw_parts(self.address, DType::U8, self.layout()?) };
         view.map_err(|error| Failure(error).into())
     }
@@ -646,16 +689,18 @@ impl<'py> Array<'py> {
         self.check_writable()?;
         self.check_unchanged()?;
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: as in `view`. `check_writable` above allows writing. The call checks whether
-        // inputs share memory with the view.
+        // SAFETY: as in `view`. `check_writable` above has checked that the array may be written.
+        // The kernel call checks whether inputs share memory with the view.
         let view = unsafe { AnyViewMut::from_raw_parts(self.address, dtype, layout) };
         view.map_err(|error| Failure(error).into())
     }
 
-    /// Checks whether two elements of the array may share memory.
+    /// Checks whether two elements of this array share memory. Also returns true if the check could
+    /// not decide.
     pub(crate) fn may_overlap_itself(&self) -> PyResult<bool> {
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: nothing is read or written through the view: only its layout is checked.
+        // SAFETY: nothing is read or written through the view. Only the layout of the view is
+        // checked.
         let view = unsafe { AnyViewMut::from_raw_parts(self.address, dtype, layout) };
         Ok(matches!(
             view,
@@ -663,18 +708,19 @@ impl<'py> Array<'py> {
         ))
     }
 
-    /// Returns a view for writing to uninitialised elements: an array of [`Self::new_like`].
+    /// Returns a view for writing to the uninitialised elements of this array, which must come from
+    /// [`Self::new_like`].
     #[inline]
     pub(crate) fn view_new(&self) -> PyResult<AnyViewMut<'_>> {
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: the array is new, so no other code has access to it, and `self.owner` keeps the
-        // memory alive.
+        // SAFETY: the array is new, so no other code has access to the elements. `self.owner` keeps
+        // the memory alive.
         let view = unsafe { AnyViewMut::uninit_from_raw_parts(self.address, dtype, layout) };
         let view = view.map(AnyViewMut::of_new_memory);
         view.map_err(|error| Failure(error).into())
     }
 
-    /// Returns a view for writing to a new array of [`Self::zeros`].
+    /// Returns a view for writing to this array, which must come from [`Self::zeros`].
     pub(crate) fn view_zeros(&self) -> PyResult<AnyViewMut<'_>> {
         self.view_mut().map(AnyViewMut::of_new_memory)
     }
@@ -689,7 +735,11 @@ impl<'py> Array<'py> {
         ))
     }
 
-    /// Returns the elements in row-major order if they are evenly strided.
+    /// Returns the elements in row-major order as a [`Line`] if the array is contiguous or has one
+    /// axis.
+    ///
+    /// Returns `None` for other arrays, if `dtype` is `None`, and if the array has changed since
+    /// the array was read ([`Self::is_unchanged`]).
     pub(crate) fn line(&self) -> Option<Line> {
         self.check_unchanged().ok()?;
         let step = match (self.is_contiguous, &self.strides[..]) {
@@ -698,12 +748,13 @@ impl<'py> Array<'py> {
             _ => return None,
         };
         let dtype = self.dtype?;
-        // SAFETY: the owner reports this memory (`check_unchanged` above) and keeps it alive. An
-        // array with a `dtype` is aligned.
+        // SAFETY: the owner reports this address, shape and strides (`check_unchanged` above) and
+        // keeps the memory alive. The elements are aligned, because `dtype` is not `None`.
         Some(unsafe { Line::from_raw_parts(self.address, self.len(), step, dtype) })
     }
 
-    /// Returns the value of an array of rank 0 if Python's numbers represent it.
+    /// Returns the value of an array of rank 0. The dtype must be `f32`, `f64`, a signed integer,
+    /// or an unsigned integer of at most 32 bits. Returns `None` for all other arrays.
     pub(crate) fn number(&self) -> Option<Number> {
         let dtype = self.dtype.filter(|_| self.rank() == 0)?;
         let line = self.line()?;
@@ -722,7 +773,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Reshapes a contiguous array to a shape with the same number of elements.
+    /// Reshapes this array to `shape`. The array must be contiguous, and `shape` must have the same
+    /// number of elements as the array.
     pub(crate) fn in_shape(mut self, shape: &[usize]) -> Self {
         self.keep_original();
         debug_assert!(self.is_contiguous && elements_of(shape) == self.len());
@@ -731,8 +783,8 @@ impl<'py> Array<'py> {
         self
     }
 
-    /// Merges the first `axes` axes of a contiguous array into one. Returns false, and changes
-    /// nothing, if the array is not contiguous or has fewer axes.
+    /// Merges the first `axes` axes of a contiguous array into one axis. Returns false, and changes
+    /// nothing, if the array is not contiguous or has fewer than `axes` axes.
     pub(crate) fn merge_first(&mut self, axes: usize) -> bool {
         if !self.is_contiguous || axes > self.rank() {
             return false;
@@ -746,9 +798,12 @@ impl<'py> Array<'py> {
     }
 }
 
-/// Checks the strides of a tensor of another library: all offsets must be in the range of `isize`.
+/// Returns the strides of a tensor of another library, with stride 0 for each axis of size 1.
 ///
-/// Returns `None` for a contiguous tensor. Sets the strides of axes of size 1 to 0.
+/// The argument `strides` is `None` for a tensor whose library gives no strides. Such a tensor is
+/// contiguous. The function returns `None` for such a tensor and for a tensor without elements.
+/// Returns an error if the byte range from the lowest to the highest element is longer than
+/// `isize::MAX`.
 fn regular_strides(
     shape: &[usize],
     strides: Option<Dims<isize>>,
@@ -783,7 +838,8 @@ fn regular_strides(
     fits.then_some(Some(strides)).ok_or_else(too_large)
 }
 
-/// Returns numpy's name of a dtype, or a name in the same pattern.
+/// Returns numpy's name of a dtype. A dtype that numpy does not have gets a name of the same form,
+/// such as `bfloat16`.
 fn numpy_name(dtype: DType) -> String {
     match (dtype, dtype.as_str()) {
         (DType::Bool | DType::Complex64 | DType::Complex128, name) => name.to_owned(),

@@ -1,8 +1,10 @@
-//! `add_at`, `subtract_at`, `multiply_at`, `minimum_at` and `maximum_at`: the rules of
-//! `np.ufunc.at`.
+//! The Python functions `add_at`, `subtract_at`, `multiply_at`, `minimum_at` and `maximum_at`, with
+//! the rules of `np.ufunc.at`.
 //!
-//! Handles the common arguments: an `a` and a `b` of one dtype, and indices of [`index`]. All other
-//! indices, and types that numpy promotes, are passed to the package's `_at.py`.
+//! This module runs a call by a kernel under two conditions. The first condition: `b` is an array
+//! of the dtype of `a`, or one value with which a computation in this dtype gives numpy's result.
+//! The second condition: [`index`] supports the indices. This module passes all other calls to
+//! `_at.py` of this package.
 
 mod index;
 
@@ -22,10 +24,10 @@ use crate::threads::{execution, run};
 use crate::value::Value;
 use index::{Index, Listed};
 
-/// One of the five functions.
+/// One of the five functions `add_at`, `subtract_at`, `multiply_at`, `minimum_at` and `maximum_at`.
 #[derive(Clone, Copy, Debug)]
 struct Function {
-    /// Name of numpy's ufunc.
+    /// Name of the corresponding ufunc of numpy.
     name: &'static str,
     reduction: Reduction,
 }
@@ -43,7 +45,7 @@ impl Function {
         Self { name, reduction }
     }
 
-    /// Checks whether a kernel gives the result of numpy's loop.
+    /// Checks whether a kernel for `dtype` exists and gives the same result as numpy's loop.
     fn is_defined(self, dtype: DType) -> bool {
         match dtype {
             DType::Bool => self.reduction != Reduction::Sub,
@@ -55,13 +57,13 @@ impl Function {
     }
 }
 
-/// The updates: an array, or one value for all indices.
+/// The argument `b` after its conversion: an array of updates, or one value for all indices.
 enum Values<'py> {
     Array(Array<'py>),
     One(Value),
 }
 
-/// A call that a kernel can run.
+/// The converted arguments of a call that a kernel can run.
 struct Call<'py> {
     function: Function,
     a: Array<'py>,
@@ -80,7 +82,7 @@ fn at<'py>(
     threads: Option<isize>,
 ) -> PyResult<()> {
     let Second(Some(b)) = b else {
-        // numpy's exception type and text.
+        // The type and the text of this exception are those of numpy.
         return Err(PyValueError::new_err("second operand needed for ufunc"));
     };
     if plain(function, a, indices, &b, threads)?.is_some() {
@@ -99,7 +101,8 @@ fn at<'py>(
     Ok(())
 }
 
-/// The argument `b`. A missing argument differs from the value None.
+/// The argument `b`. `Second(None)` is a missing argument. An argument with Python's value None is
+/// `Second(Some(..))`.
 struct Second<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for Second<'py> {
@@ -110,9 +113,13 @@ impl<'py> FromPyObject<'_, 'py> for Second<'py> {
     }
 }
 
-/// Minimum number of elements of an argument for which [`at`] converts the arguments that [`plain`]
-/// does not support. If all arguments are shorter, numpy's loop runs, which costs less than the
-/// conversion.
+/// Number of elements from which an argument is long. [`at`] uses this limit for arguments that
+/// [`plain`] does not support.
+///
+/// If all arguments have fewer elements, [`at`] runs numpy's loop. For so few elements, numpy's
+/// loop takes less time than a conversion of the arguments for a kernel. If an argument is long,
+/// [`at`] calls `general` in `_at.py`, which converts the arguments for a kernel if possible. A
+/// tuple of indices is long if one of its parts is long.
 const SHORT: usize = 2000;
 
 fn is_short(object: &Bound<'_, PyAny>) -> bool {
@@ -126,12 +133,18 @@ fn is_short_part(object: &Bound<'_, PyAny>) -> bool {
     if let Some(array) = Array::of_numpy(object) {
         return array.len() < SHORT;
     }
-    // Other long objects than lists are rare.
+    // An object that is neither a numpy array nor a list counts as short, because long objects of
+    // other types are rare.
     (object.cast::<PyList>()).map_or(true, |list| list.len() < SHORT)
 }
 
-/// Makes the call if the arguments are plain: `a` is a numpy array that does not overlap itself,
-/// `b` needs no promotion by numpy, and [`index`] supports the indices. Otherwise returns `None`.
+/// Runs the call by a kernel. Returns `None`, and writes nothing, if no kernel can run the call. A
+/// kernel can run a call under these conditions:
+///
+/// - `a` (the argument `object`) is a numpy array, and two elements of `a` do not share memory,
+/// - a kernel for the dtype of `a` gives the same result as numpy ([`Function::is_defined`]),
+/// - [`values`] can read `b`,
+/// - [`index`] supports the indices.
 fn plain<'py>(
     function: Function,
     object: &Bound<'py, PyAny>,
@@ -152,7 +165,8 @@ fn plain<'py>(
     let Some(listed) = Listed::read(indices, &a)? else {
         return Ok(None);
     };
-    // The conversion of values and indices may have run Python code that changed `a`.
+    // The conversion of `b` and of the indices may have run Python code, and this code may have
+    // changed `a`.
     if !a.is_unchanged() {
         let now = Array::of_numpy(object).filter(|now| now.dtype() == Some(dtype));
         a = match now {
@@ -182,25 +196,27 @@ fn plain<'py>(
     }
 }
 
-/// Reads `b`. Returns `None` if numpy would promote `a` and `b` to another type.
+/// Reads `b` as an array of the dtype `dtype` of `a`, or as one value that converts to `dtype`
+/// without a change of the result ([`Number::value`]). Returns `None` for any other `b`.
 fn values<'py>(function: Function, dtype: DType, b: &Bound<'py, PyAny>) -> Option<Values<'py>> {
     let array = match Array::of_numpy(b) {
         Some(array) => array,
         None => match number(b) {
             Some(number) => return number.value(function, dtype).map(Values::One),
-            // Lists, numpy's scalars, tensors of other libraries.
+            // `b` may be a list, a scalar of numpy or a tensor of another library.
             None => Source::of(b).and_then(Source::read).ok()?,
         },
     };
     if array.dtype()? == dtype {
         return Some(Values::Array(array));
     }
-    // One value of another type. numpy's loop computes with it as with a Python number.
+    // `b` is one value of another dtype. numpy's loop treats this value like a Python number.
     let number = array.number()?;
     number.value(function, dtype).map(Values::One)
 }
 
-/// Returns the value of a Python float, bool or int. Other objects, and subclasses, give `None`.
+/// Returns the value of a Python float, bool or int. Returns `None` for an integer that does not
+/// fit in 64 bits, for an object of a subclass, and for any other object.
 fn number(object: &Bound<'_, PyAny>) -> Option<Number> {
     if is_exactly::<PyFloat>(object) {
         return object.extract().ok().map(Number::Float);
@@ -215,7 +231,8 @@ fn number(object: &Bound<'_, PyAny>) -> Option<Number> {
 }
 
 impl Number {
-    /// Converts the number to `dtype`, if numpy's loop gives the same result with it.
+    /// Converts the number to `dtype`. Returns `None` if the result of the call with the converted
+    /// number could differ from numpy's result with the original number.
     fn value(self, function: Function, dtype: DType) -> Option<Value> {
         match self {
             Self::Float(value) => Value::of_float(dtype, value),
@@ -229,7 +246,7 @@ impl Number {
 }
 
 impl<'py> Call<'py> {
-    /// Returns the shape of `a[indices]`.
+    /// Returns the shape of the elements that the indices select: the shape of `a[indices]`.
     fn shape(&self) -> Dims<usize> {
         let list = match &self.indices {
             Index::Array(array) => array.shape(),
@@ -278,7 +295,7 @@ impl<'py> Call<'py> {
         self.scatter(b.view()?, b.len())
     }
 
-    /// Applies one value to all indices.
+    /// Applies one value to all elements that the indices select.
     fn apply_one(mut self, dtype: DType, value: &Value) -> PyResult<()> {
         let shape = self.shape();
         loop {
@@ -317,10 +334,10 @@ impl<'py> Call<'py> {
     }
 }
 
-/// Applies `b` to the elements of `a` that `indices` address: tuples of coordinates along the last
-/// axis of `indices`. Used by `_at.py`.
+/// Applies `b` to elements of `a`. The last axis of `indices` contains the coordinates of one
+/// element of `a`. `_at.py` calls this function.
 ///
-/// Returns false, and writes nothing, if `a` overlaps itself.
+/// Returns false, and writes nothing, if two elements of `a` may share memory.
 #[pyfunction]
 fn _scatter_at(
     name: &str,
@@ -375,23 +392,30 @@ functions! {
     ///
     /// Args:
     ///     a: writable numpy array of any shape.
-    ///     indices: any index of numpy: integers, booleans, slices, arrays, None, and tuples
-    ///         of these.
-    ///     b: array, list or number that broadcasts to the shape of ``a[indices]``. It is
-    ///         copied if it shares memory with `a`.
-    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
+    ///     indices: any index that numpy accepts: integers, booleans, slices, arrays, None, and
+    ///         tuples of these.
+    ///     b: array, list or number that broadcasts to the shape of ``a[indices]``. If `b` may
+    ///         share memory with `a`, a copy of `b` is used.
+    ///     threads: largest number of threads that the call uses. 1: the call runs on the
+    ///         calling thread. None: the call may use all threads.
     ///
     /// Raises:
-    ///     IndexError: an index is out of bounds, or is not an index.
-    ///     TypeError: `a` is not a numpy array, or the types have no sum. For a tensor of another
+    ///     IndexError: an index is out of bounds, or numpy does not accept `indices` as an index.
+    ///     TypeError: `a` is not a numpy array, numpy has no sum for the types of `a` and `b`,
+    ///         or numpy refuses to convert the sum to the type of `a`. For a tensor of another
     ///         library, use ``scatter_update(a, indices, b, reduction="add", out=a)``.
-    ///     ValueError: `b` does not broadcast, or `a` is read-only.
+    ///     ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is
+    ///         read-only.
     ///
-    /// After an error nothing has been written. Values for one element are applied in the
-    /// row-major order of `indices`. The result has the bits of numpy's, at any number of
-    /// threads. Floats that overflow give no warnings. numpy's own function runs if numpy
-    /// promotes `a` and `b` to a type that differs from both, or if ndscatter has no
-    /// arithmetic for their type.
+    /// If a kernel of ndscatter runs the call and the call raises an error, `a` is unchanged. If
+    /// several values of `b` are added to one element of `a`, they are added in the row-major
+    /// order of ``a[indices]``. The result is equal to numpy's result in every bit, and does not
+    /// depend on the number of threads. A kernel gives no warning if a float overflows.
+    ///
+    /// In some calls, numpy's own function runs instead of a kernel. Examples are types for which
+    /// ndscatter has no arithmetic, and types for which a kernel's result could differ from
+    /// numpy's result: an `a` of float32 with a `b` of float64 that float32 does not represent
+    /// exactly.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1, 2, 3, 4])
@@ -401,7 +425,9 @@ functions! {
     add_at => 0;
 
     /// Subtract `b` from ``a[indices]`` in place, once for each occurrence of an index:
-    /// ``np.subtract.at``. Arguments and errors are those of `add_at`.
+    /// ``np.subtract.at``.
+    ///
+    /// The arguments and the errors are those of `add_at`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([10, 20, 30])
@@ -411,7 +437,9 @@ functions! {
     subtract_at => 1;
 
     /// Multiply ``a[indices]`` by `b` in place, once for each occurrence of an index:
-    /// ``np.multiply.at``. Arguments and errors are those of `add_at`.
+    /// ``np.multiply.at``.
+    ///
+    /// The arguments and the errors are those of `add_at`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1.0, 2.0, 3.0])
@@ -421,10 +449,12 @@ functions! {
     multiply_at => 2;
 
     /// Replace ``a[indices]`` by the minimum of ``a[indices]`` and `b` in place:
-    /// ``np.minimum.at``. Arguments and errors are those of `add_at`.
+    /// ``np.minimum.at``.
     ///
-    /// The result is NaN if either value is NaN. If both are zeros that differ in sign, the
-    /// existing value stays. In this case numpy's result depends on type and machine.
+    /// The arguments and the errors are those of `add_at`. If the element of `a` or the value of
+    /// `b` is NaN, the result is NaN. If the element and the value are zeros of different signs,
+    /// a kernel of ndscatter keeps the element. numpy's result for such zeros depends on the type
+    /// and the machine.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])
@@ -434,9 +464,10 @@ functions! {
     minimum_at => 3;
 
     /// Replace ``a[indices]`` by the maximum of ``a[indices]`` and `b` in place:
-    /// ``np.maximum.at``. Arguments and errors are those of `add_at`.
+    /// ``np.maximum.at``.
     ///
-    /// NaN and zeros are treated as by `minimum_at`.
+    /// The arguments and the errors are those of `add_at`. NaN and zeros of different signs give
+    /// the results that `minimum_at` describes.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])

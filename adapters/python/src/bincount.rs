@@ -1,6 +1,7 @@
-//! `bincount`: the rules of `np.bincount`.
+//! The Python function `bincount`, with the rules of `np.bincount`.
 //!
-//! A plain loop of this module counts short lists. A scatter of the crate counts longer lists.
+//! A sequential loop of this module counts lists of fewer than [`SHORT`] elements. A scatter of the
+//! crate counts longer lists, and runs all calls with the argument `out`.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -17,30 +18,35 @@ use crate::threads::{execution, pool, run};
 use crate::tuples::for_integers;
 use crate::value::Value;
 
-/// Count the occurrences of each number, or sum the weights of each number: ``np.bincount``.
+/// Count how often each number occurs in `x`, or sum the weights of each number: ``np.bincount``.
 ///
 /// Args:
-///     x: integers or booleans of shape ``(n,)``, not negative.
-///     weights: array of shape ``(n,)``. The weights of one bin are added in their order, in
-///         float64, or in the element type of `out`.
+///     x: integers or booleans of shape ``(n,)``, not negative. Each element of `x` is the
+///         number of a bin.
+///     weights: array of shape ``(n,)``. The weights of one bin are added in the order of
+///         their positions in `x`. The sums have the element type of `out`, or float64 without
+///         `out`.
 ///     minlength: smallest number of bins.
 ///     out: numpy array of shape ``(bins,)`` with ``bins >= minlength``, of any numeric type.
-///         All its elements are overwritten.
-///     threads: largest number of threads; 1 is the calling thread, None is all threads.
+///         All elements of `out` are overwritten.
+///     threads: largest number of threads that add to bins: 1 is the calling thread alone, None
+///         is all threads of the thread pool.
 ///
 /// Returns:
-///     `out`, or an array of ``max(max(x) + 1, minlength)`` counts (``intp``) or sums
-///     (float64).
+///     `out` if it was passed. Otherwise a new array of ``max(max(x) + 1, minlength)`` bins: counts
+///     of type ``intp``, or sums of type float64 if there are weights.
 ///
 /// Raises:
-///     IndexError: a number is not smaller than the number of bins of `out`.
-///     TypeError: `x` is not of integers, the weights do not convert to the type of the
-///         result, or `out` is not a numpy array of numbers.
-///     ValueError: a number or `minlength` is negative, a shape is wrong, or `out` is a
-///         read-only array or shares memory with an argument.
-///     BufferError: `out` is an array of another library without permission to write.
+///     IndexError: an element of `x` is not smaller than the number of bins of `out`.
+///     TypeError: the elements of `x` are neither integers nor booleans, numpy refuses to
+///         convert the weights to the element type of the result, or `out` is not a numpy array
+///         of numbers.
+///     ValueError: an element of `x` or `minlength` is negative, a shape is wrong, `out` is a
+///         read-only numpy array, or `out` shares memory with `x` or `weights`.
+///     BufferError: `out` is an array of a library other than numpy, and is read-only or may be
+///         read-only.
 ///
-/// After an error nothing has been written.
+/// After each of the errors listed under "Raises", `out` is unchanged.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> ndscatter.bincount([0, 1, 1, 3, 2, 1, 7])
@@ -92,13 +98,14 @@ fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
     object.ok_or_else(|| PyTypeError::new_err("the array has no object"))
 }
 
-/// Limit of [`short`], in list elements. `short` counts lists with fewer elements by a plain loop,
-/// which costs less than the overhead of a scatter. Calls with `out`, and calls with weights that
-/// are not f64, run a scatter for lists of any length.
+/// Number of list elements below which [`short`] counts a list. `short` runs a sequential loop. For
+/// such a list, the loop costs less than the overhead of a scatter. Calls with `out`, and calls
+/// with weights that are not f64, run a scatter for lists of any length.
 const SHORT: usize = 8192;
 
-/// Counts a list of fewer than [`SHORT`] elements, or sums its weights, by a plain loop. Returns
-/// `None` for a longer list, and for weights that are not f64 or do not have the shape of the list.
+/// Counts the numbers of a list of fewer than [`SHORT`] elements, or sums the weights of each
+/// number, in a sequential loop. Returns `None` for a list of [`SHORT`] elements or more, for
+/// weights that are not f64, and for weights whose shape is not that of the list.
 fn short<'py>(
     py: Python<'py>,
     numbers: &Array<'py>,
@@ -126,7 +133,9 @@ fn short<'py>(
     Array::filled(py, len, fill).map(Some)
 }
 
-/// Calls `add` with the bin of each number and with the number's position in the list.
+/// Calls `add` for each number of a list, with the bin of the number and the position of the number
+/// in the list. Returns an error if a number is negative. `bins` must have a bin for every number
+/// that is not negative.
 fn each_bin<B>(line: &Line, bins: &mut [B], mut add: impl FnMut(&mut B, usize)) -> PyResult<()> {
     let (mut number, mut are_inside) = (0, true);
     for_integers!(line.dtype(), T => line.read(0..line.len(), |value: T| {
@@ -167,7 +176,8 @@ fn check_numbers(numbers: &Array<'_>) -> PyResult<()> {
     }
 }
 
-/// Reads and checks the argument `out`.
+/// Reads the argument `out`. Returns an error if `out` is not a writable numpy array of numbers
+/// with one axis and at least `least` elements.
 fn given(out: Source<'_>, least: usize) -> PyResult<Array<'_>> {
     let output = operands::output(out)?;
     if !output.is_numpy() || output.dtype().is_none_or(|dtype| dtype.is_opaque()) {
@@ -185,8 +195,8 @@ fn given(out: Source<'_>, least: usize) -> PyResult<Array<'_>> {
     Ok(output)
 }
 
-/// Checks that the weights have the shape of the list, and converts the weights to the type of the
-/// output.
+/// Converts the weights to the element type of the output, by numpy's casting rule "same_kind".
+/// Returns an error if the weights do not have the shape of the list of numbers.
 fn weighed<'py>(
     weights: Array<'py>,
     numbers: &Array<'py>,
@@ -203,11 +213,13 @@ fn weighed<'py>(
     }
 }
 
-/// Minimum number of list elements per thread in the search for the largest number. One thread
-/// needs an estimated 50 microseconds for these elements.
+/// Minimum number of list elements per task in the parallel search for the largest number of a
+/// list. Only the last task may have fewer elements. One thread needs an estimated 50 microseconds
+/// for this number of elements.
 const SHARE: usize = 1 << 18;
 
-/// Returns the number of bins of a list: its largest number plus one, or 0 for an empty list.
+/// Returns the number of bins that a list needs: the largest number of the list plus one, or 0 for
+/// an empty list.
 fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult<usize> {
     let line = numbers.line();
     let line = line.ok_or_else(|| {
@@ -218,8 +230,8 @@ fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult
         len if len < 2 * SHARE => largest(&line, 0..len),
         _ => py.detach(|| largest_of_shares(&line, pool(threads))),
     };
-    // A negative number is detected here only if all numbers are negative. Otherwise, the loop or
-    // the scatter that counts the numbers detects it.
+    // The largest number is negative only if all numbers are negative. In a list with other numbers
+    // too, the loop or the scatter that counts the numbers detects a negative number.
     let count = usize::try_from(largest + 1).unwrap_or(usize::MAX);
     match largest {
         ..0 => Err(negative()),
@@ -230,7 +242,7 @@ fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult
     }
 }
 
-/// Computes the largest number of a list on all workers of a pool.
+/// Computes the largest number of a list in parallel, on all workers of `pool`.
 fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
     let workers = pool.workers().unwrap_or(1).max(1);
     let share = line.len().div_ceil(workers).max(SHARE);
@@ -244,11 +256,12 @@ fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the largest number among the list elements at the positions `range`.
+/// Returns the largest of the list elements at the positions `range`.
 fn largest(line: &Line, range: Range<usize>) -> i128 {
     let mut largest = i128::MIN;
     for_integers!(line.dtype(), T => {
-        // Eight independent maxima, so that no comparison waits for the one before.
+        // Eight independent running maxima, so that a comparison does not wait for the result of
+        // the preceding comparison.
         let mut high = [T::MIN; 8];
         line.read_blocks(range, |values: &[T]| {
             for (high, &value) in high.iter_mut().zip(values) {
@@ -296,7 +309,7 @@ fn count<'py>(
     let done = match is_given {
         false => run(py, size, || scatter.in_place(into, list, updates))?,
         true => {
-            // The old values of `out` do not count: the sums begin with zeros.
+            // The sums begin with zero. The old values of `out` are not added.
             let zeros = AnyView::splat(&Value::ZERO.0, dtype, output.shape());
             let zeros = zeros.map_err(Failure)?;
             run(py, size + output.len(), || {

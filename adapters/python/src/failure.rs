@@ -5,7 +5,9 @@ use ndscatter_host::Panicked;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 
-/// An error of the crate. It converts to the exception type that numpy raises in a similar case.
+/// An error of the crate `ndscatter`, which converts to a Python exception. The type of the
+/// exception is IndexError, TypeError, MemoryError or ValueError, as for a similar error of numpy.
+/// A failure of the thread pool becomes a RuntimeError.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) ScatterError);
 
@@ -30,7 +32,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// Returns the exception for a panic, which is always a bug in ndscatter.
+/// Returns the RuntimeError for a panic. A panic is always a bug in ndscatter.
 #[cold]
 pub(crate) fn panicked(_: Panicked) -> PyErr {
     PyRuntimeError::new_err("internal error: this is a bug in ndscatter")

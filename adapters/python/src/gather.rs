@@ -10,7 +10,7 @@ use crate::options::Meaning;
 use crate::scatter::fit;
 use crate::threads::{execution, run};
 
-/// The arguments of one gather.
+/// The arguments of one call of a gather.
 struct Call<'a, 'py> {
     operator: Operator,
     meaning: Meaning,
@@ -77,32 +77,38 @@ macro_rules! gathers {
 gathers! {
     /// Return the slices of `data` that tuples of coordinates address.
     ///
-    /// With ``k = indices.shape[-1]`` and ``b = batch_dims`` the result has the shape
-    /// ``indices.shape[:-1] + data.shape[b + k:]``. The first ``b`` dimensions of `data` and
-    /// `indices` are equal. Each position of them is a separate gather.
+    /// With ``k = indices.shape[-1]`` and ``b = batch_dims``, the result has the shape
+    /// ``indices.shape[:-1] + data.shape[b + k:]``. The first ``b`` dimensions of `data` must equal
+    /// the first ``b`` dimensions of `indices`. Each position along these batch dimensions is a
+    /// separate gather.
     ///
     /// Args:
-    ///     data: array of any shape and element type.
+    ///     data: array of any shape, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type, of shape ``(..., k)``.
     ///     batch_dims: number of leading dimensions that `data` and `indices` share.
-    ///     bounds: treatment of an index out of bounds: ``"error"``, ``"skip"`` (the slice is
-    ///         filled with zeros) or ``"clamp"`` (it is moved to the nearest valid index).
-    ///     negative_indices: whether negative indices count from the end. If not, they are
-    ///         out of bounds.
+    ///     bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError,
+    ///         ``"skip"`` fills the slice of the result with zeros, and ``"clamp"`` replaces the
+    ///         index by the nearest valid index.
+    ///     negative_indices: whether a negative index counts from the end of its axis. If False, a
+    ///         negative index is out of bounds.
     ///     out: array to write the result to.
-    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
+    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
+    ///         None is all threads of the thread pool.
     ///
     /// Returns:
-    ///     `out`, or a new array of the library of `data`.
+    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
     ///
     /// Raises:
-    ///     IndexError: an index is out of bounds.
+    ///     IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
+    ///         empty with ``bounds="clamp"``.
     ///     TypeError: `out` has another element type than `data`, or indices are not integers.
-    ///     ValueError: a shape or an option is wrong, `out` shares memory with another
-    ///         argument, or `out` is a read-only numpy array.
-    ///     BufferError: `out` is an array of another library without permission to write.
+    ///     ValueError: a shape or an option is wrong, `out` shares memory with `data` or
+    ///         `indices`, or `out` is a read-only numpy array.
+    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
+    ///         be read-only.
     ///
-    /// After an error nothing has been written. The semantics are those of ONNX GatherND 13.
+    /// After each of the errors listed under "Raises", `out` is unchanged. The semantics of
+    /// `gather_nd` are those of ONNX GatherND 13.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([[0, 1], [2, 3]])
@@ -110,18 +116,19 @@ gathers! {
     /// array([2, 1])
     gather_nd [*, batch_dims=0] batch_dims: usize => Operator::Nd { batch_dims };
 
-    /// Return the slices of `data` at the positions `indices` along one axis.
+    /// Return the slices of `data` at the positions `indices` along the axis `axis`.
     ///
     /// The result has the shape
     /// ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``.
     ///
     /// Args:
-    ///     data: array of rank 1 or more, of any element type.
+    ///     data: array of rank 1 or more, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type and any shape.
-    ///     axis: the indexed axis; a negative axis counts from the last one.
+    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
     ///
-    /// Other arguments, the result and errors are those of `gather_nd`. The semantics are
-    /// those of ONNX Gather 13, numpy ``take`` and torch ``index_select``.
+    /// The arguments `bounds`, `negative_indices`, `out` and `threads` are those of `gather_nd`.
+    /// `gather` returns `out` or a new array, and raises errors, as `gather_nd` does. The semantics
+    /// of `gather` are those of ONNX Gather 13, numpy ``take`` and torch ``index_select``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.gather(np.array([[1, 2], [3, 4], [5, 6]]), [2, 0])
@@ -129,19 +136,23 @@ gathers! {
     ///        [1, 2]])
     gather [axis=0, *] axis: isize => Operator::Along { axis };
 
-    /// Return one element of `data` for each index, which selects a position along one axis.
+    /// Return one element of `data` for each element of `indices`. The index is the position of the
+    /// returned element along the axis `axis`.
     ///
-    /// For axis 1, element ``[i, j, k]`` of the result is ``data[i, indices[i, j, k], k]``. The
-    /// result has the shape of `indices`.
+    /// For rank 3 and ``axis=1``, element ``[i, j, k]`` of the result is
+    /// ``data[i, indices[i, j, k], k]``. The result has the shape of `indices`.
     ///
     /// Args:
-    ///     data: array of rank 1 or more, of any element type.
-    ///     indices: integers of any integer type, of the rank of `data`. Along `axis` they may have
-    ///         any size, along other axes at most that of `data`.
-    ///     axis: the indexed axis; a negative axis counts from the last one.
+    ///     data: array of rank 1 or more, of any element type except numpy's ``object``.
+    ///     indices: integers of any integer type, of the rank of `data`. Along `axis`, `indices`
+    ///         may have any size. Along every other axis, the size of `indices` is at most the size
+    ///         of `data`.
+    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
     ///
-    /// Other arguments, the result and errors are those of `gather_nd`. The semantics are
-    /// those of ONNX GatherElements 13, numpy ``take_along_axis`` and torch ``gather``.
+    /// The arguments `bounds`, `negative_indices`, `out` and `threads` are those of `gather_nd`.
+    /// `gather_elements` returns `out` or a new array, and raises errors, as `gather_nd` does. The
+    /// semantics of `gather_elements` are those of ONNX GatherElements 13, numpy
+    /// ``take_along_axis`` and torch ``gather``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([[1, 2], [3, 4]])

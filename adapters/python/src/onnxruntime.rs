@@ -1,9 +1,9 @@
-//! Export of `RegisterCustomOps`, the entry point of a library of custom operators for ONNX
-//! Runtime.
+//! Export of the function `RegisterCustomOps`. ONNX Runtime calls this function when it loads a
+//! library of custom operators.
 
 use ndscatter_onnxruntime::RegisterCustomOps;
 
-/// A reference that keeps the function among the symbols of this library.
+/// A reference to `RegisterCustomOps`, so that the linker keeps the function in this library.
 #[used]
 static ENTRY: unsafe extern "system" fn(
     *mut ort_sys::OrtSessionOptions,

@@ -1,8 +1,9 @@
-//! Conversion of `data`, the updates and `out` of one call to one element type, in a layout that
-//! the crate accepts. The indices keep their own integer type.
+//! Preparation of the arrays of one call for the crate. Arrays whose alignment or byte order the
+//! crate does not accept are copied, or their elements are divided into units of bytes. The indices
+//! keep their own integer type.
 //!
-//! Knows which arrays may be copied, and which elements may be moved as bytes. Does not know what a
-//! call computes.
+//! This module knows which arrays may be copied, and which elements may be moved as bytes. It does
+//! not know what a call computes.
 
 use ndscatter::AnyViewMut;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -10,7 +11,8 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Dims, Source, note_written};
 
-/// Reads the indices of a call. Copies them if their byte order or alignment requires it.
+/// Reads the indices of a call. Copies the indices if they are not aligned or not in the machine's
+/// byte order.
 #[inline]
 pub(crate) fn indices(source: Source<'_>) -> PyResult<Array<'_>> {
     let array = source.read()?;
@@ -23,7 +25,7 @@ pub(crate) fn indices(source: Source<'_>) -> PyResult<Array<'_>> {
 #[cold]
 fn regular_indices(array: Array<'_>) -> PyResult<Array<'_>> {
     if array.is_converted() && array.len() == 0 {
-        // numpy converts an empty list to floats.
+        // numpy converts an empty list to an array of floats. An index must be an integer.
         return array.cast_like(&Array::zeros(array_py(&array)?, false, 0)?, "unsafe");
     }
     match (array.dtype(), array.plain()) {
@@ -39,42 +41,48 @@ fn array_py<'py>(array: &Array<'py>) -> PyResult<Python<'py>> {
     Ok(object.py())
 }
 
-/// Reads the updates of a call. Objects that numpy converted are cast to the type of `data`.
+/// Reads the updates of a call. If the updates are not an array (for example, a list or a number),
+/// numpy converts them to an array, and this array is cast to the element type of `data`.
 #[inline]
 pub(crate) fn updates<'py>(source: Source<'py>, data: &Array<'py>) -> PyResult<Array<'py>> {
     let array = source.read()?;
     match (array.is_converted(), array.len()) {
-        // numpy converts an empty list to floats.
+        // numpy converts an empty list to an array of floats, whatever the element type of `data`.
         (true, 0) => array.cast_like(data, "unsafe"),
-        // Strings and times: numpy's own conversion.
+        // The crate has no arithmetic for the type of `data`, such as strings or times. All of
+        // numpy's casts to this type are allowed.
         (true, _) if data.plain().is_none() => array.cast_like(data, "unsafe"),
         (true, _) => array.cast_like(data, "same_kind"),
         (false, _) => Ok(array),
     }
 }
 
-/// Reads the argument `out`, which must be writable.
+/// Reads the argument `out`. Returns an error if `out` is read-only.
 pub(crate) fn output(source: Source<'_>) -> PyResult<Array<'_>> {
     let array = source.read()?;
     array.check_writable()?;
     Ok(array)
 }
 
-/// The arrays of a call: `data`, the updates of a scatter, and the argument `out`.
+/// The arrays of a call, except for the indices. `updates` is `None` for a gather. `output` is the
+/// argument `out`, if the caller passed it.
 pub(crate) struct Operands<'py> {
     pub(crate) data: Array<'py>,
     pub(crate) updates: Option<Array<'py>>,
     pub(crate) output: Option<Array<'py>>,
-    /// The caller's output, if the call writes to a copy (`output`) of another byte order or
-    /// alignment. The copy is copied back at the end.
+    /// The caller's array `out`, if the call writes to a copy of this array instead. The copy, in
+    /// the field `output`, has the byte order and the alignment that the call requires. At the end
+    /// of the call, `finish` copies the copy back to the caller's array.
     pub(crate) staged: Option<Array<'py>>,
-    /// Units per element, and bytes per unit, if an element is moved as several units.
+    /// Number of units per element, and number of bytes per unit. `None` if the call does not
+    /// divide elements into several units.
     pub(crate) units: Option<(usize, usize)>,
 }
 
 impl<'py> Operands<'py> {
-    /// Converts the three arrays to one element type. `is_moved`: whether the call has no
-    /// reduction.
+    /// Prepares the arrays of a call. If the crate knows the dtypes of all arrays, and all elements
+    /// are aligned and in the machine's byte order, the arrays stay as they are. `is_moved` is true
+    /// for a call without a reduction, which copies elements and does not compute with them.
     #[inline]
     pub(crate) fn new(
         data: Array<'py>,
@@ -104,8 +112,9 @@ impl<'py> Operands<'py> {
             .chain(&self.output)
     }
 
-    /// Converts arrays of a call with a reduction: arrays of another byte order or alignment are
-    /// copied.
+    /// Prepares the arrays of a call that computes with elements. Copies each array whose elements
+    /// are not aligned or not in the machine's byte order. Returns an error if the crate has no
+    /// arithmetic for an element type.
     #[cold]
     fn reduced(mut self) -> PyResult<Self> {
         self.data = computable(self.data)?;
@@ -123,11 +132,14 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// Converts arrays of a call without a reduction: elements are divided into units of bytes.
+    /// Prepares the arrays of a call without a reduction. Divides the elements of all arrays into
+    /// units of 1, 2, 4, 8 or 16 bytes, which the crate copies without knowledge of the element
+    /// type.
     #[cold]
     fn moved(mut self) -> PyResult<Self> {
         if self.data.plain().is_some() && !self.all().all(Array::is_numpy) {
-            // Tensors of other libraries are in the machine's byte order.
+            // A tensor of a library other than numpy is in the machine's byte order. The numpy
+            // arrays of this call are copied to the machine's byte order too.
             return self.reduced();
         }
         self.data.check_movable()?;
@@ -137,7 +149,8 @@ impl<'py> Operands<'py> {
         if let Some(output) = self.output.take() {
             self.output = Some(match output.has_type_of(&self.data) {
                 true => output,
-                // Another byte order is copied; another type is refused.
+                // If only the byte order of `out` is not that of `data`, the call writes to a copy
+                // of `out`. Another element type is an error.
                 false => {
                     let copy = same_type_copy(&output, &self.data, "out")?;
                     self.staged = Some(output);
@@ -160,13 +173,14 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// Returns the shape of `data` without an axis of units.
+    /// Returns the shape of the caller's `data`. If elements are divided into several units, `data`
+    /// has an additional last axis, which this shape does not contain.
     pub(crate) fn shape(&self) -> Dims<usize> {
         let shape = self.data.shape();
         shape[..shape.len() - usize::from(self.units.is_some())].into()
     }
 
-    /// Allocates a result of `shape`, if the call has no `out`.
+    /// Allocates a result of shape `shape` if the call has no `out`. Otherwise returns `None`.
     #[inline]
     pub(crate) fn new_result(
         &self,
@@ -184,7 +198,8 @@ impl<'py> Operands<'py> {
         Ok(Some(result))
     }
 
-    /// Returns the view that the call writes to: the new result, or `out`.
+    /// Returns the view that the call writes to: a view of `result` if there is a new result,
+    /// otherwise a view of `out` or of its copy.
     #[inline]
     pub(crate) fn target<'a>(&'a self, result: Option<&'a Array<'py>>) -> PyResult<AnyViewMut<'a>> {
         match (result, &self.output) {
@@ -194,7 +209,8 @@ impl<'py> Operands<'py> {
         }
     }
 
-    /// Returns the object for the caller after the call: the new result, or `out`.
+    /// Ends a call: returns the Python object for the caller, which is the new result, or `out`. If
+    /// the call wrote to a copy of `out`, copies this copy back to `out` first.
     pub(crate) fn finish(self, result: Option<Array<'py>>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(result) = result {
             return result.into_object(&self.data);
@@ -228,7 +244,9 @@ fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
     }
 }
 
-/// Returns `array` in the type and byte order of `data`. Refuses another type.
+/// Returns `array` with the element type and the byte order of `data`. If only the byte order
+/// differs, and the crate has arithmetic for the element type, returns a copy of the numpy array
+/// `array`. In all other cases returns an error.
 fn same_type<'py>(array: Array<'py>, data: &Array<'py>, name: &str) -> PyResult<Array<'py>> {
     match array.has_type_of(data) {
         true => Ok(array),

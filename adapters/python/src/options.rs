@@ -1,6 +1,7 @@
-//! Options of a call: converts Python's strings to builders of the crate `ndscatter`.
+//! Conversion of the options of a call, which are strings and booleans in Python, to the builders
+//! `Scatter` and `Gather` of the crate.
 //!
-//! This module knows the names of arguments. It does not know arrays.
+//! This module knows the names of the Python arguments. It does not know arrays.
 
 use std::str::FromStr;
 
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::failure::Failure;
 
-/// The options of a call, except for its operator.
+/// The options of a call. The operator of the call is not among the options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
     pub(crate) reduction: Reduction,
@@ -24,8 +25,8 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// The default options: updates replace the existing values, and negative indices count from
-    /// the end.
+    /// The default options. Updates replace the existing values. Negative indices count from the
+    /// end of the axis. An index out of bounds is an error.
     pub(crate) const DEFAULT: Self = Self {
         reduction: Reduction::None,
         include_self: true,
@@ -54,8 +55,8 @@ impl Meaning {
         })
     }
 
-    /// Returns the options of a gather, or of a scatter to a key-value cache. Both operators have
-    /// only the options that say how indices are handled.
+    /// Returns the options of a gather, or of a scatter into a KV cache. Gathers and cache scatters
+    /// have no reduction. All options except `bounds` and `negative_indices` have default values.
     #[inline]
     pub(crate) fn of_indices(bounds: &str, negative_indices: bool) -> PyResult<Self> {
         Ok(Self {
@@ -84,7 +85,7 @@ impl Meaning {
     }
 }
 
-/// Parses the value `name` of the argument `option`.
+/// Parses the string `name`, which is the value of the Python argument `option`.
 #[inline]
 pub(crate) fn choose<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
     let unknown = |unknown| PyValueError::new_err(format!("`{option}`: {unknown}"));

@@ -1,4 +1,5 @@
-//! Plans: indices that are read and checked once, for several calls.
+//! The Python classes `ScatterPlan` and `GatherPlan`, and the functions that make them. A plan
+//! reads and checks indices once, for several calls with these indices.
 
 use ndscatter::{GatherPlan, Operator, Reduction, ScatterPlan};
 use pyo3::exceptions::PyTypeError;
@@ -12,9 +13,10 @@ use crate::options::{Meaning, choose};
 use crate::scatter::{broadcasting, positions};
 use crate::threads::{execution, run};
 
-/// The layout that a plan is made for. The memory of an array is not read.
+/// The argument `data` of a function that makes a plan, which describes the shape and the strides
+/// of the indexed array. If the argument is an array, its elements are not read.
 enum Model<'py> {
-    /// The shape of a contiguous array.
+    /// The shape of the indexed array, which is contiguous.
     Shape(Dims<usize>),
     Array(Array<'py>),
 }
@@ -48,8 +50,9 @@ impl<'py> Model<'py> {
 
 /// A scatter whose indices have been read and checked.
 ///
-/// Call it with data and updates of any element type. Several threads may call it at the same
-/// time.
+/// Call the plan with `data` and `updates` of any element type that has the reduction of the plan.
+/// Without a reduction, an element must have 1, 2, 4, 8 or 16 bytes, and the strides in bytes must
+/// be multiples of this size. Several threads may call the plan at the same time.
 #[pyclass(frozen, module = "ndscatter", name = "ScatterPlan")]
 pub(crate) struct PyScatterPlan {
     plan: ScatterPlan,
@@ -58,25 +61,30 @@ pub(crate) struct PyScatterPlan {
 
 #[pymethods]
 impl PyScatterPlan {
-    /// Apply updates to a copy of `data`, or to `data` itself with ``out=data``.
+    /// Apply the updates to a copy of `data`, or to `data` itself if ``out=data`` is passed.
     ///
     /// Args:
     ///     data: array of the shape of the plan.
     ///     updates: array of the element type of `data`, of shape `updates_shape` or a shape
     ///         that broadcasts to it.
-    ///     out: array to write the result to, of the shape and strides of the plan.
-    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
+    ///     out: array to write the result to, of the shape and strides of the plan. `out` is
+    ///         required if the plan was made for an array that is not contiguous.
+    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
+    ///         None is all threads of the thread pool.
     ///
     /// Returns:
-    ///     `out`, or a new array of the library of `data`.
+    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
     ///
     /// Raises:
-    ///     TypeError: the element types differ or do not have the reduction.
-    ///     ValueError: a shape is wrong, `out` shares memory with an argument in another way
-    ///         than ``out=data``, or `out` is a read-only numpy array.
-    ///     BufferError: `out` is an array of another library without permission to write.
+    ///     TypeError: the element types of `data`, `updates` and `out` differ, the element type
+    ///         does not have the reduction of the plan, or the plan refuses the size of the
+    ///         elements.
+    ///     ValueError: a shape or the strides of `out` are wrong, `out` shares memory with an
+    ///         argument in another way than ``out=data``, or `out` is a read-only numpy array.
+    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
+    ///         be read-only.
     ///
-    /// After an error nothing has been written.
+    /// After each of the errors listed under "Raises", `out` is unchanged.
     #[pyo3(signature = (data, updates, out=None, threads=None))]
     fn __call__<'py>(
         &self,
@@ -104,19 +112,22 @@ impl PyScatterPlan {
         operands.finish(result)
     }
 
-    /// Shape of the outputs of the plan.
+    /// Shape of `data` and of the result in a call of the plan.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.shape())
     }
 
-    /// Shape of the updates.
+    /// Shape of `updates` in a call of the plan. A call also accepts `updates` of a shape that
+    /// broadcasts to this shape.
     #[getter]
     fn updates_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.updates_shape())
     }
 
-    /// Number of tuples of `indices` that are applied.
+    /// Number of tuples of `indices` that a call of the plan applies, which are all tuples that
+    /// ``bounds="skip"`` did not drop. In `tensor_scatter`, and in `scatter_elements` if one index
+    /// stands for a whole row, the row counts as one tuple.
     #[getter]
     fn tuples(&self) -> usize {
         self.plan.tuples()
@@ -128,7 +139,8 @@ impl PyScatterPlan {
         self.plan.skipped()
     }
 
-    /// Return whether two tuples have one destination. The first call computes it.
+    /// Return whether two or more tuples of the plan have the same destination. The plan stores the
+    /// answer, so that later calls of this method do not compute it again.
     fn has_duplicates(&self, py: Python<'_>) -> PyResult<bool> {
         let found = run(py, self.plan.tuples(), || self.plan.has_duplicates())?;
         Ok(found.map_err(Failure)?)
@@ -146,7 +158,9 @@ impl PyScatterPlan {
 
 /// A gather whose indices have been read and checked.
 ///
-/// Call it with data of any element type. Several threads may call it at the same time.
+/// Call the plan with `data` of any element type whose elements have 1, 2, 4, 8 or 16 bytes. The
+/// strides in bytes must be multiples of this size. Several threads may call the plan at the same
+/// time.
 #[pyclass(frozen, module = "ndscatter", name = "GatherPlan")]
 pub(crate) struct PyGatherPlan {
     plan: GatherPlan,
@@ -154,23 +168,26 @@ pub(crate) struct PyGatherPlan {
 
 #[pymethods]
 impl PyGatherPlan {
-    /// Gather from `data`.
+    /// Gather slices from `data` by the indices of the plan.
     ///
     /// Args:
     ///     data: array of the shape and strides of the plan.
     ///     out: array to write the result to, of shape `output_shape`.
-    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
+    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
+    ///         None is all threads of the thread pool.
     ///
     /// Returns:
-    ///     `out`, or a new array of the library of `data`.
+    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
     ///
     /// Raises:
-    ///     TypeError: `out` has another element type than `data`.
-    ///     ValueError: a shape is wrong, `out` shares memory with `data`, or `out` is a
-    ///         read-only numpy array.
-    ///     BufferError: `out` is an array of another library without permission to write.
+    ///     TypeError: `out` has another element type than `data`, or the plan refuses the size of
+    ///         the elements.
+    ///     ValueError: a shape or the strides of `data` are wrong, `out` shares memory with
+    ///         `data`, or `out` is a read-only numpy array.
+    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
+    ///         be read-only.
     ///
-    /// After an error nothing has been written.
+    /// After each of the errors listed under "Raises", `out` is unchanged.
     #[pyo3(signature = (data, out=None, threads=None))]
     fn __call__<'py>(
         &self,
@@ -192,13 +209,13 @@ impl PyGatherPlan {
         operands.finish(result)
     }
 
-    /// Shape of the data of the plan.
+    /// Shape of `data` in a call of the plan.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.shape())
     }
 
-    /// Shape of the result.
+    /// Shape of the result of a call of the plan.
     #[getter]
     fn output_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.output_shape())
@@ -220,7 +237,9 @@ impl PyGatherPlan {
     }
 }
 
-/// Refuses elements that are moved as several units: the layout of a plan has no axis of units.
+/// Returns an error if the call divides its elements into several units. Such a call needs an
+/// additional last axis for the units of an element, and the layout of a plan does not have this
+/// axis.
 fn refuse_units(operands: &Operands<'_>) -> PyResult<()> {
     match operands.units {
         None => Ok(()),
@@ -301,11 +320,13 @@ scatter_plans! {
     /// Return a plan of `scatter_nd` for several calls with the same indices.
     ///
     /// Args:
-    ///     data: the shape of the outputs as a tuple, if they are contiguous; otherwise an
-    ///         array of their shape and strides.
-    ///     indices: as for `scatter_nd`. They are read and checked by this call.
+    ///     data: a tuple with the shape of the outputs of the plan, if these outputs are
+    ///         contiguous. Otherwise an array with the shape and strides of the outputs.
+    ///     indices: as for `scatter_nd`. This function reads and checks the indices. The calls of
+    ///         the plan do not read `indices` again.
     ///
-    /// Other arguments and errors are those of `scatter_nd`. Returns a `ScatterPlan`.
+    /// The arguments `updates` and `out` of `scatter_nd` belong to a call of the plan. All other
+    /// arguments and errors are those of `scatter_nd`. Returns a `ScatterPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_nd((4,), [[3], [1], [3]], reduction="add")
@@ -315,8 +336,8 @@ scatter_plans! {
 
     /// Return a plan of `scatter_update` for several calls with the same indices.
     ///
-    /// Arguments and errors are those of `scatter_update`, with `data` as for
-    /// `plan_scatter_nd`.
+    /// The argument `data` is that of `plan_scatter_nd`. All other arguments and errors are those
+    /// of `scatter_update`, without the arguments `updates` and `out`. Returns a `ScatterPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_update((2, 3), [2, 0], axis=1)
@@ -327,8 +348,8 @@ scatter_plans! {
 
     /// Return a plan of `scatter_elements` for several calls with the same indices.
     ///
-    /// Arguments and errors are those of `scatter_elements`, with `data` as for
-    /// `plan_scatter_nd`.
+    /// The argument `data` is that of `plan_scatter_nd`. All other arguments and errors are those
+    /// of `scatter_elements`, without the arguments `updates` and `out`. Returns a `ScatterPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_elements((3,), [1, 1, -1], reduction="max")
@@ -340,10 +361,10 @@ scatter_plans! {
 /// Return a plan of `tensor_scatter` for several calls with the same positions.
 ///
 /// Args:
-///     update_len: number of rows of the updates along `axis`.
+///     update_len: size of the updates along `axis`, which is the number of rows per sequence.
 ///
-/// Other arguments and errors are those of `tensor_scatter`, with `data` as for
-/// `plan_scatter_nd`. Returns a `ScatterPlan`.
+/// The argument `data` is that of `plan_scatter_nd`. All other arguments and errors are those of
+/// `tensor_scatter`, without the arguments `updates` and `out`. Returns a `ScatterPlan`.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> plan = ndscatter.plan_tensor_scatter((2, 4, 1), [0, 3])
@@ -401,11 +422,13 @@ gather_plans! {
     /// Return a plan of `gather_nd` for several calls with the same indices.
     ///
     /// Args:
-    ///     data: the shape of the data as a tuple, if it is contiguous; otherwise an array of
-    ///         its shape and strides.
-    ///     indices: as for `gather_nd`. They are read and checked by this call.
+    ///     data: a tuple with the shape of the data that the plan reads, if this data is
+    ///         contiguous. Otherwise an array with the shape and strides of this data.
+    ///     indices: as for `gather_nd`. This function reads and checks the indices. The calls of
+    ///         the plan do not read `indices` again.
     ///
-    /// Other arguments and errors are those of `gather_nd`. Returns a `GatherPlan`.
+    /// The argument `out` of `gather_nd` belongs to a call of the plan. All other arguments and
+    /// errors are those of `gather_nd`. Returns a `GatherPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_gather_nd((2, 2), [[1, 0], [0, 1]])
@@ -415,7 +438,8 @@ gather_plans! {
 
     /// Return a plan of `gather` for several calls with the same indices.
     ///
-    /// Arguments and errors are those of `gather`, with `data` as for `plan_gather_nd`.
+    /// The argument `data` is that of `plan_gather_nd`. All other arguments and errors are those of
+    /// `gather`, without the argument `out`. Returns a `GatherPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))
@@ -424,8 +448,8 @@ gather_plans! {
 
     /// Return a plan of `gather_elements` for several calls with the same indices.
     ///
-    /// Arguments and errors are those of `gather_elements`, with `data` as for
-    /// `plan_gather_nd`.
+    /// The argument `data` is that of `plan_gather_nd`. All other arguments and errors are those of
+    /// `gather_elements`, without the argument `out`. Returns a `GatherPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather_elements((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))

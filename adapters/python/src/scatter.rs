@@ -1,7 +1,7 @@
 //! The public scatters: `scatter_nd`, `scatter_update`, `scatter_elements`, `tensor_scatter`.
 //!
-//! Knows the arguments of a scatter and the order in which they are converted. Does not know how
-//! arrays are read, or what a scatter computes.
+//! This module knows the arguments of a scatter, and the order in which the arguments are
+//! converted. It does not know how an array is read, or what a scatter computes.
 
 use ndscatter::{Operator, Reduction, ScatterError};
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use crate::operands::{self, Operands};
 use crate::options::{Meaning, choose};
 use crate::threads::{execution, run};
 
-/// The arguments of one scatter, except for the indices.
+/// The arguments of one call of a scatter, except for the indices.
 pub(crate) struct Call<'a, 'py> {
     pub(crate) operator: Operator,
     pub(crate) meaning: Meaning,
@@ -45,8 +45,9 @@ impl<'py> Call<'_, 'py> {
     }
 }
 
-/// Adapts an operator and its indices to elements that are moved as several units: `data` has an
-/// additional last axis then.
+/// Adapts an operator and its indices to a call that divides each element into several units. In
+/// such a call, `data` has an additional last axis, with one position per unit of an element. For
+/// any other call, returns `operator` unchanged.
 pub(crate) fn fit(
     operator: Operator,
     operands: &Operands<'_>,
@@ -57,8 +58,8 @@ pub(crate) fn fit(
     };
     let shape = operands.shape();
     match operator {
-        // Checks the tuples against the caller's shape: a longer tuple would index the axis of
-        // units.
+        // Checks that a tuple does not have more coordinates than the caller's `data` has axes. A
+        // longer tuple would index the additional axis.
         Operator::Nd { .. } => {
             let gathered = operator.output_shape(&shape, indices.shape());
             gathered.map_err(Failure)?;
@@ -69,8 +70,8 @@ pub(crate) fn fit(
     Ok(operator.for_rank(shape.len()).map_err(Failure)?)
 }
 
-/// Makes a call. If the updates have the wrong shape and can be broadcast to the expected one,
-/// makes the call again with broadcast updates.
+/// Runs `call` with the updates. If the crate refuses the shape of the updates, and the updates can
+/// be broadcast to the expected shape, runs `call` again with the broadcast updates.
 pub(crate) fn broadcasting<'py>(
     operands: &mut Operands<'py>,
     mut call: impl FnMut(&Operands<'py>, &Array<'py>) -> PyResult<Result<(), ScatterError>>,
@@ -86,7 +87,8 @@ pub(crate) fn broadcasting<'py>(
     }
 }
 
-/// Defines the scatters that have all options. `tensor_scatter` has fewer.
+/// Defines the Python functions for scatters with all options. `tensor_scatter` has fewer options
+/// and is not defined by this macro.
 macro_rules! scatters {
     ($(
         $(#[$docs:meta])*
@@ -133,43 +135,50 @@ scatters! {
     /// Write slices of `updates` to the destinations that tuples of coordinates address.
     ///
     /// With ``k = indices.shape[-1]``, update ``i`` is written to ``data[tuple(indices[i])]``,
-    /// a slice of shape ``data.shape[k:]``. Updates of one destination are applied in the
-    /// row-major order of `indices`: without a reduction the last update stays.
+    /// a slice of shape ``data.shape[k:]``. If several tuples have the same destination, their
+    /// updates are applied in the row-major order of the tuples in `indices`. Without a reduction,
+    /// the destination keeps the last of these updates.
     ///
     /// Args:
-    ///     data: array of any shape and element type.
+    ///     data: array of any shape, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type, of shape ``(..., k)`` with ``k <= data.ndim``.
     ///     updates: array of the element type of `data`, of shape
-    ///         ``indices.shape[:-1] + data.shape[k:]`` or a shape that broadcasts to it. Lists
-    ///         and numbers are converted to the element type.
-    ///     reduction: how an update is combined with the existing value: ``"none"`` replaces
-    ///         it; ``"add"``, ``"sub"``, ``"mul"``, ``"min"``, ``"max"``, ``"mean"``.
+    ///         ``indices.shape[:-1] + data.shape[k:]`` or a shape that broadcasts to it. A list
+    ///         or a number is converted to the element type of `data`.
+    ///     reduction: how an update is combined with the existing value. ``"none"`` replaces the
+    ///         existing value by the update. The reductions are ``"add"``, ``"sub"``, ``"mul"``,
+    ///         ``"min"``, ``"max"`` and ``"mean"``.
     ///     include_self: whether the existing value takes part in a reduction.
-    ///     accumulate: ``"native"``, or ``"wide"`` to sum 16-bit floats in float32 and round
-    ///         once.
-    ///     bounds: treatment of an index out of bounds: ``"error"``, ``"skip"`` (its update is
-    ///         dropped) or ``"clamp"`` (it is moved to the nearest valid index).
-    ///     duplicates: ``"allow"``, or ``"reject"`` to raise an error if two tuples have one
-    ///         destination.
-    ///     negative_indices: whether negative indices count from the end. If not, they are
-    ///         out of bounds.
-    ///     out: array to write the result to; ``out=data`` updates `data` in place.
-    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
+    ///     accumulate: how a reduction of 16-bit floats is rounded. ``"native"`` rounds the value
+    ///         of a destination after every update. ``"wide"`` computes the value in float32, and
+    ///         rounds it once, after the last update.
+    ///     bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError,
+    ///         ``"skip"`` drops the update of the index, and ``"clamp"`` replaces the index by the
+    ///         nearest valid index.
+    ///     duplicates: ``"allow"``, or ``"reject"`` to raise a ValueError if two tuples have the
+    ///         same destination.
+    ///     negative_indices: whether a negative index counts from the end of its axis. If False, a
+    ///         negative index is out of bounds.
+    ///     out: array to write the result to. ``out=data`` updates `data` in place.
+    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
+    ///         None is all threads of the thread pool.
     ///
     /// Returns:
-    ///     `out`, or a new array of the library of `data`.
+    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
     ///
     /// Raises:
-    ///     IndexError: an index is out of bounds.
-    ///     TypeError: the element types differ or do not have the reduction, or indices are
-    ///         not integers.
+    ///     IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
+    ///         empty with ``bounds="clamp"``.
+    ///     TypeError: the element types of `data`, `updates` and `out` differ, the element type
+    ///         does not have the reduction, or indices are not integers.
     ///     ValueError: a shape or an option is wrong, `out` shares memory with an argument in
-    ///         another way than ``out=data``, `out` is a read-only numpy array, or a duplicate
-    ///         is rejected.
-    ///     BufferError: `out` is an array of another library without permission to write.
+    ///         another way than ``out=data``, `out` is a read-only numpy array, or two tuples have
+    ///         the same destination with ``duplicates="reject"``.
+    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
+    ///         be read-only.
     ///
-    /// After an error nothing has been written. The semantics are those of ONNX ScatterND 18
-    /// and OpenVINO ScatterNDUpdate 15.
+    /// After each of the errors listed under "Raises", `out` is unchanged. The semantics of
+    /// `scatter_nd` are those of ONNX ScatterND 18 and OpenVINO ScatterNDUpdate 15.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> table = np.zeros((3, 2))
@@ -180,23 +189,24 @@ scatters! {
     ///        [5., 5.]])
     scatter_nd => Operator::Nd { batch_dims: 0 };
 
-    /// Write slices of `updates` to the positions `indices` along one axis.
+    /// Write slices of `updates` to the positions `indices` along the axis `axis`.
     ///
-    /// Update ``[.., i, ..]`` is written to ``data[.., indices[i], ..]``. For axis 0 these are
-    /// the rows of a table. Updates of one position are applied in the row-major order of
-    /// `indices`: without a reduction the last update stays.
+    /// For each position ``i`` in `indices`, update ``[.., i, ..]`` is written to
+    /// ``data[.., indices[i], ..]``. With ``axis=0``, each update is one row of a table. If several
+    /// indices select the same position, their updates are applied in the row-major order of
+    /// `indices`. Without a reduction, the position keeps the last of these updates.
     ///
     /// Args:
-    ///     data: array of rank 1 or more, of any element type.
+    ///     data: array of rank 1 or more, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type and any shape.
     ///     updates: array of the element type of `data`, of shape
     ///         ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]`` or a shape that
     ///         broadcasts to it.
-    ///     axis: the indexed axis; a negative axis counts from the last one.
+    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
     ///
-    /// Other arguments, the result and errors are those of `scatter_nd`. The semantics are
-    /// those of OpenVINO ScatterUpdate 3 (which forbids negative indices), torch
-    /// ``index_add_`` and segment sums.
+    /// All other arguments, the result and the errors are those of `scatter_nd`. The semantics of
+    /// `scatter_update` are those of OpenVINO ScatterUpdate 3, torch ``index_add_`` and segment
+    /// sums. OpenVINO ScatterUpdate 3 forbids negative indices.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.zeros((2, 3), np.int32)
@@ -205,23 +215,26 @@ scatters! {
     ///        [40,  0, 60]], dtype=int32)
     scatter_update [axis] => Operator::Along { axis };
 
-    /// Write each update to the position that its index selects along one axis.
+    /// Write each element of `updates` to one element of `data`. The index of the update is the
+    /// position of the destination along the axis `axis`.
     ///
-    /// For axis 1, update ``[i, j, k]`` is written to ``data[i, indices[i, j, k], k]``.
-    /// Updates of one element are applied in the row-major order of `indices`: without a
-    /// reduction the last update stays.
+    /// For rank 3 and ``axis=1``, update ``[i, j, k]`` is written to
+    /// ``data[i, indices[i, j, k], k]``. If several updates have the same destination, the updates
+    /// are applied in the row-major order of `indices`. Without a reduction, the destination keeps
+    /// the last of these updates.
     ///
     /// Args:
-    ///     data: array of rank 1 or more, of any element type.
-    ///     indices: integers of any integer type, of the rank of `data`. Along `axis` they may have
-    ///         any size, along other axes at most that of `data`.
+    ///     data: array of rank 1 or more, of any element type except numpy's ``object``.
+    ///     indices: integers of any integer type, of the rank of `data`. Along `axis`, `indices`
+    ///         may have any size. Along every other axis, the size of `indices` is at most the size
+    ///         of `data`.
     ///     updates: array of the element type of `data`, of the shape of `indices` or a shape
     ///         that broadcasts to it.
-    ///     axis: the indexed axis; a negative axis counts from the last one.
+    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
     ///
-    /// Other arguments, the result and errors are those of `scatter_nd`. The semantics are
-    /// those of ONNX ScatterElements 18, OpenVINO ScatterElementsUpdate 12, torch
-    /// ``scatter_reduce_`` and numpy ``put_along_axis``.
+    /// All other arguments, the result and the errors are those of `scatter_nd`. The semantics of
+    /// `scatter_elements` are those of ONNX ScatterElements 18, OpenVINO ScatterElementsUpdate 12,
+    /// torch ``scatter_reduce_`` and numpy ``put_along_axis``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([1.0, 2.0, 3.0])
@@ -230,24 +243,27 @@ scatters! {
     scatter_elements [axis] => Operator::Elements { axis };
 }
 
-/// Write consecutive rows of each sequence into a KV cache, from the sequence's position on.
+/// Write the new rows of each sequence to consecutive positions of the sequence in a KV cache.
 ///
 /// Row ``s`` of the updates of sequence ``b`` is written to
-/// ``data[b, .., indices[b] + s, ..]``, with the position at `axis`.
+/// ``data[b, .., indices[b] + s, ..]``, where ``indices[b] + s`` is the position along `axis`.
 ///
 /// Args:
-///     data: the cache, of rank 2 or more. Axis 0 is the sequence.
-///     indices: integers of shape ``(data.shape[0],)``: the first position of each sequence.
-///         One integer is the position of all sequences; None is 0.
-///     updates: array of the element type and shape of `data`, except that it may be shorter
-///         along `axis`.
-///     axis: the axis of positions, not 0.
-///     mode: ``"linear"``: updates must fit before the end of the axis. ``"circular"``:
-///         positions continue at the beginning of the axis.
-///     bounds: ``"error"``, or ``"skip"`` to skip sequences with a negative position.
+///     data: the cache, of rank 2 or more. Axis 0 is the axis of sequences.
+///     indices: integers of shape ``(data.shape[0],)``. The integer of a sequence is the position
+///         of its first new row. A single integer is the position for all sequences. None is
+///         position 0 for all sequences.
+///     updates: array of the element type and shape of `data`, except that `updates` may be
+///         shorter along `axis`.
+///     axis: the axis of positions. Axis 0 is not allowed.
+///     mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
+///         end of the axis. ``"circular"`` takes positions modulo the length of the axis.
+///     bounds: treatment of a negative position: ``"error"`` raises an IndexError, and ``"skip"``
+///         drops the updates of the sequence.
 ///
-/// `out`, `threads`, the result and errors are those of `scatter_nd`. A position out of range
-/// raises an IndexError. The semantics are those of ONNX TensorScatter 24.
+/// The arguments `out` and `threads`, the result and the errors are those of `scatter_nd`. In
+/// linear mode, a position at which the updates do not fit raises an IndexError, whatever `bounds`
+/// is. The semantics of `tensor_scatter` are those of ONNX TensorScatter 24.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> cache = np.zeros((2, 4, 1), np.float32)
@@ -288,7 +304,8 @@ pub(crate) fn tensor_scatter<'py>(
     call.run(positions(data.py(), indices)?)
 }
 
-/// Converts the positions of a cache. None is position 0.
+/// Converts the argument `indices` of `tensor_scatter`. A missing argument becomes the integer 0,
+/// which is the position for all sequences.
 pub(crate) fn positions<'py>(
     py: Python<'py>,
     indices: Option<&Bound<'py, PyAny>>,

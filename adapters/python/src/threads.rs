@@ -1,6 +1,7 @@
-//! The pool of a call, and the release of Python's lock.
+//! Choice of the thread pool for a call, and release of Python's global interpreter lock during a
+//! call.
 //!
-//! Knows Python's global interpreter lock and pools. Does not know arrays.
+//! This module does not know arrays.
 
 use ndscatter::{CallingThread, Execution, Pool, ScatterError};
 use ndscatter_host::{RayonThreads, cross};
@@ -9,18 +10,21 @@ use pyo3::prelude::*;
 
 use crate::failure::panicked;
 
-/// Number of elements from which a call releases Python's lock.
+/// Minimum number of elements of a call that releases Python's global interpreter lock.
 ///
-/// A smaller call runs for a few microseconds. Acquiring the lock again may take longer.
+/// A call on fewer elements runs for a few microseconds. After a release, a thread may wait longer
+/// than this time until it acquires the lock again.
 const SMALL: usize = 4096;
 
-/// Returns the largest number of threads of a call.
+/// Returns the number of threads of the thread pool, which is the largest number of threads that a
+/// call can use.
 pub(crate) fn workers() -> usize {
     RayonThreads.workers().unwrap_or(1)
 }
 
-/// Returns the execution for the argument `threads`: the calling thread for 1, at most `threads`
-/// threads for a larger number, all threads for `None`.
+/// Returns the execution for the argument `threads` of a Python function. For 1, the call runs on
+/// the calling thread. For a larger number, the call runs on at most `threads` threads of the
+/// thread pool. For `None`, the call may use all threads of the pool. Any other number is an error.
 pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> {
     let execution = Execution::new();
     match threads {
@@ -36,7 +40,9 @@ pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> 
     }
 }
 
-/// Returns the pool of a call with the argument `threads`.
+/// Returns the pool for the argument `threads` of a Python function: the calling thread for 1, and
+/// the pool of all threads for every other value. The returned pool does not limit the number of
+/// threads to `threads`.
 pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
     match threads {
         Some(1) => &CallingThread,
@@ -44,7 +50,8 @@ pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
     }
 }
 
-/// Runs a call on `elements` elements. Releases Python's lock meanwhile unless the call is small.
+/// Runs a call that processes `elements` elements. Releases Python's global interpreter lock during
+/// the call if there are at least [`SMALL`] elements.
 #[inline]
 pub(crate) fn run<T: Send>(
     py: Python<'_>,

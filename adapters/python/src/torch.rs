@@ -1,14 +1,16 @@
-//! Kernels for PyTorch. The Python package `ndscatter.torch` calls them.
+//! Kernels that replace PyTorch's kernels. The Python package `ndscatter.torch` calls these
+//! kernels.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `raw` | PyTorch's tensors and threads; all unsafe code of this module |
 //! | `kernels` | the call of the crate for each of PyTorch's operators |
-//! | `gate` | dispatch of a call by the size of its tensors |
+//! | `gate` | dispatch of a call by the number of elements of its tensors |
 //! | `gradients` | the package's own operators and their gradients |
 //!
-//! A function of `kernels` returns whether it has run the call. If it returns false, it has written
-//! nothing, and its caller calls PyTorch's kernel, which also raises PyTorch's errors.
+//! Each function of `kernels` returns whether it has run the call. After the value false, the
+//! output is unchanged, and the Python package calls PyTorch's own kernel instead. If the arguments
+//! are wrong, PyTorch's kernel raises PyTorch's error.
 
 mod gate;
 mod gradients;

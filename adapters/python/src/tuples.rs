@@ -1,6 +1,7 @@
-//! Conversion of tuples of coordinates, one array per axis, to positions along one merged axis.
+//! Conversion of tuples of coordinates to row-major positions. Each axis has one array of
+//! coordinates. A position is an index along the axis that results from merging all these axes.
 //!
-//! Knows integers and sizes. Does not know the indexed array.
+//! This module computes with integers and sizes. The module does not depend on the indexed array.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,9 @@ use smallvec::SmallVec;
 
 use crate::array::Line;
 
-/// Runs a block with `$type` as the Rust type of an integer dtype. Booleans are `u8`.
+/// Runs a block in which `$type` is the Rust type of the integer dtype `$dtype`. For the dtype
+/// `Bool`, `$type` is `u8`. For a dtype that is neither an integer nor `Bool`, the block does not
+/// run.
 macro_rules! for_integers {
     ($dtype:expr, $type:ident => $block:expr) => {
         for_integers! {
@@ -31,29 +34,33 @@ macro_rules! for_integers {
 
 pub(crate) use for_integers;
 
-/// Number of tuples that are converted at a time, so that their positions stay in the L1 cache.
+/// Number of tuples in a block. All axes of one block are converted before the next block, so the
+/// positions of the block stay in the L1 cache.
 const BLOCK: usize = 1024;
 
-/// Smallest number of tuples per thread.
+/// Smallest number of tuples in a task of the pool. Only the last task may have fewer.
 const SHARE: usize = 1 << 15;
 
-/// The coordinates of one row of tuples. Each axis has one [`Line`] with its coordinate of each
-/// tuple.
+/// The coordinates of one row of tuples. There is one [`Line`] per axis. It has one coordinate per
+/// tuple of the row.
 pub(crate) type Lines = SmallVec<[Line; 4]>;
 
-/// Tuples of coordinates, which are divided into rows of `width` tuples. `row` returns the
-/// coordinates of the row with a given number.
+/// Tuples of coordinates, divided into rows of `width` tuples. The function `row` returns the
+/// coordinates of all tuples of one row. Its argument is the number of the row.
 #[derive(Clone, Copy)]
 pub(crate) struct Tuples<'a> {
     pub(crate) width: usize,
     pub(crate) row: &'a (dyn Fn(usize) -> Lines + Sync),
 }
 
-/// Computes the row-major positions of tuples in axes of the sizes `sizes`, and returns whether all
-/// tuples are in bounds. If not, `to` has no meaning.
+/// Writes the row-major position of each tuple to `to`. `sizes` has the size of each axis.
 ///
-/// Negative coordinates count from the end. `to` must have one zero per tuple. Each coordinate is
-/// read once.
+/// Returns true if all coordinates are in bounds. Returns false if a coordinate is out of bounds,
+/// or if the product of `sizes` exceeds `isize::MAX`. The content of `to` is then meaningless.
+///
+/// Negative coordinates count from the end of their axis. On entry, `to` must have one zero per
+/// tuple. The function reads each coordinate only once, so another thread that changes coordinates
+/// cannot cause a position that was not checked.
 pub(crate) fn positions(
     tuples: Tuples<'_>,
     sizes: &[usize],
@@ -86,8 +93,8 @@ pub(crate) fn positions(
 }
 
 impl Tuples<'_> {
-    /// Computes the positions of the tuples from number `first` on, and returns whether all are in
-    /// bounds.
+    /// Writes the positions of `to.len()` tuples to `to`. The first of these tuples has the number
+    /// `first`. Returns whether all their coordinates are in bounds.
     fn fill(&self, sizes: &[usize], first: usize, to: &mut [isize]) -> bool {
         let mut is_inside = true;
         let mut done = 0;
@@ -104,16 +111,17 @@ impl Tuples<'_> {
     }
 }
 
-/// Extends positions by the coordinate of one more axis of size `size`: `position * size +
-/// coordinate`.
+/// Adds one more axis of size `size` to the positions in `block`: replaces each position by
+/// `position * size + coordinate`. `line` has the coordinates. The coordinate of the first position
+/// is number `start` of `line`. Returns whether all these coordinates are in bounds.
 fn append(line: &Line, size: isize, start: usize, block: &mut [isize]) -> bool {
     let mut is_inside = true;
     for_integers!(line.dtype(), T => {
         let mut places = block.iter_mut();
         line.read_blocks(start..start + places.len(), |values: &[T]| {
             for (&value, place) in values.iter().zip(places.by_ref()) {
-                // A large unsigned value would wrap to a negative one, which may be in bounds. It
-                // becomes the maximum, which is out of bounds.
+                // A `u64` above `i64::MAX` would wrap to a negative coordinate, which may be in
+                // bounds. `unwrap_or` replaces it by the maximum, which is out of bounds.
                 #[allow(
                     clippy::useless_conversion,
                     clippy::unnecessary_fallible_conversions,

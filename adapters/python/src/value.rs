@@ -1,10 +1,12 @@
-//! One value that stands for all updates, converted to the dtype of `data`.
+//! One value that a call uses for all updates, in the dtype of the output.
 //!
-//! Knows Python's numbers and the rules by which numpy promotes them. Does not know arrays.
+//! This module converts Python's numbers by the rules of numpy's type promotion. The module does
+//! not depend on arrays.
 
 use ndscatter::DType;
 
-/// The bytes of a value, aligned for every dtype.
+/// The bytes of one value, with the alignment that every dtype requires. A value of fewer than 16
+/// bytes is stored in the first bytes.
 #[repr(align(16))]
 pub(crate) struct Value(pub(crate) [u8; 16]);
 
@@ -21,9 +23,9 @@ impl Value {
         Self::new([u8::from(value)])
     }
 
-    /// Returns 1 in an arithmetic dtype.
+    /// Returns the number 1 in `dtype`, which must have arithmetic.
     pub(crate) fn one(dtype: DType) -> Self {
-        // 1.0 as f16, and as bf16: the upper half of 1.0 as f32.
+        // Bits of 1.0 as f16 (`HALF`) and as bf16 (`BRAIN`).
         const HALF: u16 = 0x3c00;
         const BRAIN: u16 = 0x3f80;
         match dtype {
@@ -40,10 +42,12 @@ impl Value {
         }
     }
 
-    /// Converts a float to `dtype`, or returns `None` where the result could differ from numpy's.
+    /// Converts a Python float to `dtype`. Returns `None` if a computation with the converted value
+    /// could give another result than numpy.
     ///
-    /// numpy computes with Python's floats in 64 bits. A value that `f32` represents exactly gives
-    /// the same result in 32 bits.
+    /// numpy computes with a Python float in f64, and rounds the result to the dtype of the array.
+    /// If the dtype is f32 and f32 represents the float exactly, a computation in f32 gives the
+    /// same result.
     pub(crate) fn of_float(dtype: DType, value: f64) -> Option<Self> {
         match dtype {
             DType::F64 => Some(Self::new(value.to_ne_bytes())),
@@ -56,11 +60,13 @@ impl Value {
         }
     }
 
-    /// Converts an integer to `dtype`, or returns `None` where the result could differ from
-    /// numpy's.
+    /// Converts a Python integer to `dtype`. Returns `None` if a computation with the converted
+    /// value could give another result than numpy.
     ///
-    /// numpy computes with Python's integers in 64 bits and truncates the result. Sums and products
-    /// (`wraps`) give the same result if the operand is truncated first.
+    /// numpy computes with a Python integer in 64 bits, and truncates the result to the dtype of
+    /// the array. `wraps` is true for sums, differences and products: they give the same result if
+    /// the integer is truncated before the computation. Minima and maxima do not, so for them the
+    /// integer must fit in `dtype`.
     pub(crate) fn of_integer(dtype: DType, value: i64, wraps: bool) -> Option<Self> {
         macro_rules! cut {
             ($type:ty) => {{
@@ -78,7 +84,8 @@ impl Value {
             DType::U8 => cut!(u8),
             DType::U16 => cut!(u16),
             DType::U32 => cut!(u32),
-            // Integers of at most 32 bits are exact in f64; `of_float` checks f32.
+            // f64 represents every i32 exactly. `of_float` checks whether f32 represents it
+            // exactly.
             DType::F32 | DType::F64 => Self::of_float(dtype, f64::from(i32::try_from(value).ok()?)),
             _ => None,
         }

@@ -1,4 +1,4 @@
-"""DLPack tensors with arbitrary fields, made with ctypes."""
+"""DLPack tensors whose fields a test can set to arbitrary values, made with ctypes."""
 
 import ctypes
 
@@ -43,10 +43,10 @@ _new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Array:
-    """The memory of a numpy array, exported with an arbitrary description.
+    """An object that exports the memory of a numpy array as a DLPack tensor with arbitrary fields.
 
-    `shape`, `strides` (in elements), `rank` and `address` replace those of the array. `flags=None`
-    exports an unversioned tensor, which has no flags.
+    `shape`, `strides` (in elements), `rank` and `address` replace the values of the array. With
+    `flags=None`, the object exports an unversioned DLPack tensor, which has no field for flags.
     """
 
     def __init__(self, array, *, shape=None, strides=None, address=None, flags=0, rank=None):
@@ -73,7 +73,7 @@ class Array:
 
 
 def unaligned(dtype, values):
-    """Return a DLPack array whose elements begin one byte after an aligned address."""
+    """Return an `Array` whose elements begin one byte after an address aligned for `dtype`."""
     array = np.array(values, dtype)
     memory = np.zeros(array.nbytes + array.itemsize, "u1")
     start = -memory.ctypes.data % array.itemsize + 1

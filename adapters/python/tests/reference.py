@@ -1,8 +1,9 @@
-"""The reference of all functions: a sequential loop over the tuples in numpy.
+"""The reference for the results of all functions: a sequential loop over the tuples in numpy.
 
-The reference shares no code with the kernels. `pairs_nd`, `pairs_along` and `pairs_elements` list
-pairs of a slice of the output and a slice of the updates, in order. `apply` and `take` process the
-pairs.
+The reference shares no code with the kernels. `pairs_nd`, `pairs_along` and `pairs_elements` yield
+one pair per tuple, in the order of the tuples. The first item of a pair is the place of a slice in
+`data` and in the output of a scatter. The second item is the place of a slice in the updates, or in
+the result of a gather. `apply` scatters and `take` gathers the slices of the pairs.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,13 @@ def pairs_elements(data: np.ndarray, indices: np.ndarray, axis: int = 0) -> Iter
 def resolve(
     place: tuple, shape: tuple, bounds: str = "error", negative: bool = True
 ) -> tuple | None:
-    """Return a place with non-negative coordinates, or None if the place is skipped."""
+    """Return `place` with non-negative coordinates in bounds.
+
+    If `negative` is true, negative coordinates count from the end of their axis. For a coordinate
+    out of bounds, `bounds` decides: "skip" returns None, "clamp" uses the nearest coordinate in
+    bounds, and "error" raises an IndexError. An axis of size 0 has nothing to clamp to, so "clamp"
+    also raises an IndexError for it.
+    """
     resolved = []
     for size, index in zip(shape, place, strict=False):
         if isinstance(index, slice):
@@ -66,7 +73,8 @@ def combine(reduction: str, current: np.ndarray, update: np.ndarray) -> np.ndarr
         }[reduction]
         return ufunc(current, update)
     if reduction in ("min", "max"):
-        # Ties keep the current value.
+        # If the update equals the current value, the current value stays. This matters for zeros of
+        # different sign.
         wins = update < current if reduction == "min" else update > current
         wins |= np.not_equal(update, update)
         return np.where(wins, update, current)
@@ -77,10 +85,11 @@ def combine(reduction: str, current: np.ndarray, update: np.ndarray) -> np.ndarr
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Multiply complex numbers, with each operation rounded once.
+    """Multiply complex numbers. Each multiplication, addition and subtraction of real numbers is
+    rounded separately, as in ndscatter's kernels.
 
-    numpy's complex multiplication fuses some multiplications and additions into one operation,
-    which rounds once. Which operations are fused depends on the shape and the machine.
+    numpy's own complex multiplication fuses some multiplications with an addition, and rounds only
+    after the addition. Which operations numpy fuses depends on the shape and the machine.
     """
     a, b = np.asarray(a), np.asarray(b)
     result = np.empty_like(a)
@@ -110,7 +119,7 @@ def apply(
     bounds: str = "error",
     negative: bool = True,
 ) -> np.ndarray:
-    """Return a copy of `data` with the updates applied one after another."""
+    """Scatter: return a copy of `data` to which the updates are applied in the order of `pairs`."""
     output = data.copy()
     counts: dict[str, int] = {}
     places: dict[str, tuple] = {}
@@ -138,8 +147,8 @@ def apply(
 def take(
     pairs, data: np.ndarray, shape: tuple, bounds: str = "error", negative: bool = True
 ) -> np.ndarray:
-    """Gather: for each pair of a slice of `data` and a position in the result, copy the slice to
-    the position."""
+    """Gather: return an array of the shape `shape`. For each pair, copy the slice of `data` at the
+    first place to the second place in the result. Elements of skipped pairs are zero."""
     output = np.zeros(shape, data.dtype)
     for place, position in pairs:
         place = resolve(place, data.shape, bounds, negative)
@@ -149,7 +158,8 @@ def take(
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays have the same bits. All NaN count as equal."""
+    """Return whether two arrays have the same shape, dtype and bits. Two NaN count as equal even if
+    their bits differ."""
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False

@@ -1,4 +1,4 @@
-"""Random types, shapes, values and strides for hypothesis."""
+"""Element types for tests, random values and strides, and random shapes for hypothesis."""
 
 import ml_dtypes
 import numpy as np
@@ -8,9 +8,9 @@ INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 FLOATS = ["f2", "f4", "f8"]
 COMPLEX = ["c8", "c16"]
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-#: Types with arithmetic.
+#: Element types for which ndscatter has arithmetic.
 COMPUTED = [np.dtype(name) for name in INTEGERS + FLOATS + COMPLEX + ["?"]] + [BFLOAT16]
-#: Types that are only moved.
+#: Element types that ndscatter only copies, without arithmetic.
 MOVED = [
     np.dtype(name)
     for name in ("M8[s]", "m8[ns]", "g", "G", "S1", "S3", "U2", "V5", "V16", ">f8", ">i2", "f4,i2")
@@ -18,7 +18,7 @@ MOVED = [
 
 
 def reductions(dtype: np.dtype) -> list[str]:
-    """Return the reductions that are defined for a type."""
+    """Return the reductions that ndscatter defines for an element type with arithmetic."""
     if dtype.kind == "c":
         return ["none", "add", "sub", "mul", "mean"]
     if dtype.kind == "b":
@@ -27,7 +27,8 @@ def reductions(dtype: np.dtype) -> list[str]:
 
 
 def values(random: np.random.Generator, shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """Return small numbers for types with arithmetic, arbitrary bits for types that are moved."""
+    """Return a random array: small numbers for a type with arithmetic, and arbitrary values for a
+    type without."""
     if dtype not in COMPUTED:
         count = int(np.prod(shape))
         raw = random.integers(97, 122, count * dtype.itemsize).astype("u1")
@@ -48,7 +49,8 @@ def values(random: np.random.Generator, shape: tuple, dtype: np.dtype) -> np.nda
 
 
 def strided(random: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    """Return the same elements: contiguous, permuted, padded, reversed or misaligned."""
+    """Return an array with the elements of `array` in a random layout: unchanged, in Fortran order,
+    with gaps between the elements, reversed along each axis, or misaligned by one byte."""
     kind = int(random.integers(0, 5))
     if kind == 0 or array.ndim == 0:
         return array

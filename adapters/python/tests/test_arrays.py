@@ -1,4 +1,5 @@
-"""Arrays and layouts that are accepted, errors, and unchanged outputs after an error."""
+"""Tests which arrays and layouts the functions accept, which errors they raise, and that an error
+leaves the output unchanged."""
 
 import gc
 import weakref
@@ -129,7 +130,8 @@ def test_options_are_read_in_any_case():
 
 
 def test_errors_of_elements_that_are_moved_as_several_units():
-    # The kernels see an additional last axis, which indices must not reach.
+    # An element of 3 bytes is passed to the kernels as 3 units along an additional last axis. The
+    # indices of a caller must not address this axis.
     data = np.zeros((3, 4), "S3")
     with pytest.raises(ValueError, match="tuples of 3"):
         ndscatter.scatter_nd(data, np.zeros((1, 3), int), "a")
@@ -158,7 +160,7 @@ def test_read_only_outputs(reduction):
         ndscatter.gather(data, [0], out=data[:1])
     with pytest.raises(ValueError, match="read-only"):
         ndscatter.scatter_update(np.zeros((2, 3)), [0], 1.0, out=np.broadcast_to(data, (2, 3)))
-    # A read-only array is accepted as an input.
+    # A read-only array is accepted as `data` if it is not the output.
     assert ndscatter.scatter_update(data, [0], 1.0)[0] == 1
 
 
@@ -172,7 +174,7 @@ def test_memory_that_is_shared():
         ValueError, data, lambda: ndscatter.scatter_update(data, [0], data[1:2], out=data)
     )
     refused(ValueError, data, lambda: ndscatter.gather(data, [0, 1], out=data[:2]))
-    # Interleaved elements share no memory.
+    # `data[::2]` and `data[1::2]` span the same range of addresses, but share no element.
     result = ndscatter.scatter_update(data[::2], [0], 9.0, out=data[1::2])
     assert result.tolist() == [9, 2, 4]
     overlapping = np.lib.stride_tricks.as_strided(np.zeros(4), (3, 2), (8, 8))
@@ -206,7 +208,8 @@ def test_unaligned_and_swapped_elements():
 
 
 def test_strides_that_are_not_a_multiple_of_an_element():
-    """Strides of axes of one element, and of arrays without elements, are ignored."""
+    """The stride of an axis of one element is ignored, and so are all strides of an array without
+    elements."""
     for shape, strides in [((1,), (12,)), ((1, 3), (12, 8)), ((3, 1), (8, 12)), ((0, 2), (12, 9))]:
         memory = np.arange(8.0)
         data = np.lib.stride_tricks.as_strided(memory, shape, strides)
@@ -275,7 +278,7 @@ def test_shapes_larger_than_memory():
 
 
 class Tensor:
-    """An object with `__dlpack__` that is not a numpy array."""
+    """A tensor that has `__dlpack__` and is not a numpy array."""
 
     def __init__(self, array, device=(1, 0), versions=True):
         self.array, self.device, self.versions = array, device, versions

@@ -1,4 +1,4 @@
-"""`add_at` and the other functions of at.rs against `np.ufunc.at`."""
+"""Compares `add_at` and the other functions of src/at.rs with `np.ufunc.at`."""
 
 import itertools
 
@@ -26,19 +26,22 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def same(name, a, b):
-    """Return whether two results have the same bits. Minima and maxima ignore the sign of zeros."""
+    """Return whether two results have the same bits. For minima and maxima, zeros of different sign
+    count as equal."""
     if name in EXTREMES and a.dtype.kind in "fV":
         a, b = a + a.dtype.type(0), b + b.dtype.type(0)
     return ref.same_bits(a, b)
 
 
 def check(name, a, indices, b):
-    """Check that both functions have the same result, or raise the same type of error."""
+    """Check that ndscatter's function and numpy's `ufunc.at` write the same result, or raise the
+    same type of error. After an error, ndscatter must have written nothing."""
     ours, theirs = a.copy(), a.copy()
     try:
         full = b
         if np.ndim(b):
-            # numpy 2.4 reads past the end of values with fewer dimensions than `indices`.
+            # `ufunc.at` of numpy 2.4 reads past the end of `b` if `b` has fewer dimensions than
+            # `indices`. numpy therefore gets `b` broadcast to the shape of `a[indices]`.
             full = np.array(np.broadcast_to(b, a[indices].shape))
         getattr(np, name).at(theirs, indices, full)
     except Exception as error:
@@ -61,7 +64,8 @@ def index_of(random, size, shape):
 
 
 def part_of(random, size, shape):
-    """Return a random part of an index for one axis, next to arrays of shape `shape`."""
+    """Return a random index for one axis of size `size`: a slice, an integer, or an array of shape
+    `shape`."""
     kind = int(random.integers(0, 6))
     if kind == 0:
         return slice(None)
@@ -137,7 +141,8 @@ def test_scalars(name, dtype, b):
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
 @pytest.mark.parametrize("dtypes", [("c8", "c16"), ("c8", "c8"), ("c16", "c8"), ("f2", "f4"), ("f4", "f8")])
 def test_large_arrays_of_two_types(name, dtypes):
-    """Numbers that the narrow type represents, in a wider type: numpy rounds after each update."""
+    """If `a` and `b` have different types, the narrower type represents all values of the array
+    with the wider type. numpy rounds to the type of `a` after each update."""
     random = np.random.default_rng(5)
 
     def numbers(size, dtype):
@@ -187,7 +192,9 @@ def test_large_arrays_out_of_bounds(name):
     check(name, a, (good, np.full(90_000, 2**64 - 1, "u8")), 1.0)
 
 
-# Sizes below and above `SHORT` in src/at.rs. Below it, numpy's own loop runs.
+# Shapes with 1978, 2000, 2021 and 2500 elements. `SHORT` in src/at.rs is 2000. If the kernels do
+# not support a call directly, numpy's own loop runs it if all arguments have fewer than `SHORT`
+# elements.
 SHAPES = [(43, 46), (40, 50), (43, 47), (50, 50)]
 PARTS = [
     ..., slice(None), slice(0, 3), slice(None, None, -2), slice(7, 7), 0, -3, None, True, False,
@@ -210,7 +217,7 @@ def test_an_ellipsis_beside_slices_and_integers(name, shape):
     rows = np.array([0, 2, 2])
     for indices in (
         ..., (...,), (..., 0), (0, ...), (..., slice(0, 3)), (..., None), (None, ..., 3),
-        # A second ellipsis, which is an error.
+        # Indices with two ellipses, which are errors.
         (..., ...), (..., 0, ...), (..., ..., rows), (..., rows, ...), (rows, ..., ...),
     ):  # fmt: skip
         check(name, a, indices, 2.0)
@@ -225,8 +232,8 @@ def test_the_second_operand_is_missing(name):
             with pytest.raises(ValueError) as ours:
                 FUNCTIONS[name](a, [1])
             assert str(ours.value) == str(theirs.value)
-            # An explicit None is not a missing argument: numpy fails to compute with it, and so
-            # does ndscatter.
+            # `b=None` is not a missing argument. numpy raises an error, because it cannot compute
+            # with None. ndscatter must raise the same type of error.
             check(name, a, [1], None)
             with pytest.raises(TypeError):
                 FUNCTIONS[name](a)
@@ -267,7 +274,7 @@ def test_an_array_that_overlaps_itself_is_left_to_numpy():
 
 
 def test_a_read_only_array_is_refused():
-    # `add_at` differs here from numpy: `np.add.at` writes to a read-only array.
+    # `add_at` raises an error for a read-only array. `np.add.at` writes to such an array.
     for a in (np.zeros(3), np.zeros(3, "M8[s]"), np.zeros(3, object)):
         a.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
@@ -276,8 +283,8 @@ def test_a_read_only_array_is_refused():
 
 
 def test_zeros_of_either_sign():
-    # If both values are zeros that differ in sign, ndscatter keeps the existing value. numpy's
-    # result depends on type and machine.
+    # If the existing value and the update are zeros of different sign, ndscatter's maximum keeps
+    # the existing value. The sign of numpy's result depends on the element type and the machine.
     a = np.array([-0.0, 0.0])
     ndscatter.maximum_at(a, np.array([0, 1]), np.array([0.0, -0.0]))
     assert np.signbit(a).tolist() == [True, False]
@@ -295,8 +302,8 @@ def test_bfloat16():
     check("multiply", a + 3, np.array([0, 0, 2]), np.array([1.5, 2, 3], ml_dtypes.bfloat16))
 
 
-# The cases of numpy's own tests of `ufunc.at`, rewritten
-# (numpy/_core/tests/test_ufunc.py, `test_inplace_fancy_indexing` and the following tests).
+# The cases of numpy's own tests of `ufunc.at`, rewritten as calls of `check`. Source:
+# numpy/_core/tests/test_ufunc.py, `test_inplace_fancy_indexing` and the following tests.
 NUMPYS = [
     ("add", np.arange(10), [2, 5, 2], 1),
     ("add", np.arange(10), [2, 5, 2], [1, 2, 3]),
@@ -327,7 +334,7 @@ NUMPYS = [
     ("multiply", np.arange(10), [3, 3], 2),
     ("subtract", np.arange(5), [4, 4, 0], [1, 2, 3]),
     ("maximum", np.arange(5), [0, 0, 4], [9, 3, 1]),
-    # Casts: numpy's issue 4493 and others.
+    # Arguments that numpy casts, among them the case of numpy's issue 4493.
     ("add", np.arange(5, dtype="i4"), [0, 1], np.array([1.7, 2.7])),
     ("add", np.arange(5, dtype="c8"), [0, 0], 1 + 2j),
     ("add", np.array([True, False]), [0, 1, 1], [True, False, True]),

@@ -1,4 +1,4 @@
-"""`bincount` against numpy's."""
+"""Compares `bincount` with `np.bincount`."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,8 @@ def test_random(draw, seed):
     expected = np.bincount(x.astype(np.intp), weights, minlength)
     result = ndscatter.bincount(x, weights, minlength)
     if x.size == 0 and weights is not None:
-        # numpy ignores the weights of an empty list and returns integers.
+        # If `x` is empty, `np.bincount` ignores the weights and returns integers. ndscatter's
+        # `bincount` returns floats.
         expected = expected.astype(float)
     assert ref.same_bits(result, expected)
     out = np.full(len(expected) + 3, 7, result.dtype)

@@ -1,4 +1,4 @@
-"""Tensors of other libraries: outputs, and malformed tensors."""
+"""Tests DLPack tensors of other libraries as outputs, and malformed tensors."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,11 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize("flags", [None, capsules.READ_ONLY, capsules.COPIED])
 def test_outputs_that_may_be_immutable(flags):
-    """Unversioned tensors have no read-only flag. TensorFlow's are immutable."""
+    """An output is refused if it is an unversioned, a read-only or a copied tensor.
+
+    An unversioned tensor has no read-only flag, so it may be immutable. TensorFlow exports its
+    immutable tensors as unversioned tensors.
+    """
     memory = np.zeros(3)
     tensor = capsules.Array(memory, flags=flags)
     plan, gathered = ndscatter.plan_scatter_update((3,), [0]), ndscatter.plan_gather((3,), [0, 1, 2])
@@ -27,7 +31,7 @@ def test_outputs_that_may_be_immutable(flags):
         with pytest.raises(BufferError, match="pass a numpy array, a PyTorch tensor"):
             call()
     assert not memory.any()
-    # An unversioned tensor is accepted as an input.
+    # These tensors are accepted as inputs.
     assert ndscatter.scatter_update(tensor, [0], 1.0).tolist() == [1, 0, 0]
 
 
@@ -42,7 +46,7 @@ def test_outputs_that_are_writable():
 
 
 class OldTensor(torch.Tensor):
-    """A tensor with the unversioned `__dlpack__` of old releases of PyTorch."""
+    """A PyTorch tensor whose `__dlpack__` exports an unversioned tensor, as in old releases."""
 
     def __dlpack__(self, *, stream=None, **options):
         if options:
@@ -57,7 +61,8 @@ def test_unversioned_tensors_of_pytorch():
 
 
 def changed_after_it_was_saved(change):
-    """Check that a backward pass fails after `change` has written a tensor that it needs."""
+    """Check that the backward pass raises an error if `change` has written a tensor that autograd
+    has saved for this pass."""
     weights = torch.ones(3, requires_grad=True)
     saved = torch.tensor([1.0, 2.0, 3.0])
     loss = (weights * saved).sum()
@@ -121,7 +126,9 @@ def test_elements_that_are_not_aligned(dtype):
             call()
 
 
-# Shapes and strides whose number of elements or largest offset overflows an integer of 64 bits.
+# Shapes and strides of tensors that exceed the address space: their number of bytes or the absolute
+# value of an offset in bytes overflows a signed integer of 64 bits. Some overflow only if elements
+# have several bytes.
 TOO_LARGE = [
     ((2**32, 2**32), (0, 0)),
     ((2**62, 4), (0, 0)),
@@ -184,7 +191,8 @@ def test_a_negative_rank(rank):
 
 
 def pairs_of_four_bits(values):
-    """Return a DLPack array of kDLFloat4_e2m1fn, two values per byte."""
+    """Return an `Array` of the DLPack type kDLFloat4_e2m1fn with 2 lanes: each byte has two values
+    of 4 bits."""
     tensor = capsules.Array(np.array(values, "u1"))
     of = tensor.made.tensor
     of.code, of.bits, of.lanes = 17, 4, 2

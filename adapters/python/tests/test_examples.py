@@ -1,4 +1,4 @@
-"""The examples at small sizes: their own assertions, their output and their pictures."""
+"""Runs the examples at small sizes. Tests their own assertions, their output and their pictures."""
 
 import doctest
 import pathlib

@@ -1,8 +1,8 @@
-"""Arguments whose conversion runs Python code, which may resize an array of the same call.
+"""Tests arguments whose conversion runs Python code that resizes another array of the same call.
 
-numpy reads the shape of an array after it has converted the other arguments. ndscatter's functions
-do the same. An array that changes later in the call is refused. No call reads or writes freed
-memory.
+`ufunc.at` of numpy reads the shape of the array after it has converted the other arguments, and so
+do `add_at` and the similar functions. If an array changes after a call has read it, the call either
+reads it again or raises an error. No call reads or writes freed memory.
 """
 
 import numpy as np
@@ -10,7 +10,8 @@ import pytest
 
 import ndscatter
 
-# Sizes below and above `SHORT` in src/at.rs, and one whose freed memory returns to the system.
+# Numbers of elements of the arrays, below and above `SHORT` in src/at.rs (2000). When the largest
+# array is freed, its memory returns to the system, so that an access to the freed memory crashes.
 SIZES = [16, 1999, 2000, 5000, 1 << 20]
 FUNCTIONS = [
     ndscatter.add_at,
@@ -23,7 +24,8 @@ REFUSED = (IndexError, ValueError, BufferError, TypeError)
 
 
 class Shrinking:
-    """An object whose conversion by numpy resizes another array, `victim`, to one element."""
+    """An object whose conversion to a numpy array (`__array__`) resizes the array `victim` to one
+    element."""
 
     def __init__(self, victim, values):
         self.victim, self.values = victim, values
@@ -34,7 +36,7 @@ class Shrinking:
 
 
 class ShrinkingTensor:
-    """An object whose `__dlpack__` resizes another array, `victim`, to one element."""
+    """An object whose `__dlpack__` resizes the array `victim` to one element."""
 
     def __init__(self, victim, values):
         self.victim, self.values = victim, values
@@ -48,7 +50,7 @@ class ShrinkingTensor:
 
 
 class ShrinkingItem(np.ndarray):
-    """An array of rank 0 whose `item` shrinks another array."""
+    """An array whose method `item` resizes the array `victim` to one element."""
 
     victim = None
 
@@ -58,7 +60,7 @@ class ShrinkingItem(np.ndarray):
 
 
 class ShrinkingMask(np.ndarray):
-    """A mask whose `nonzero` shrinks another array."""
+    """An array whose method `nonzero` resizes the array `victim` to one element."""
 
     victim = None
 
@@ -68,7 +70,8 @@ class ShrinkingMask(np.ndarray):
 
 
 class ShrinkingCopy(np.ndarray):
-    """An array in foreign byte order whose `astype` and `dtype` shrink another array."""
+    """An array whose method `astype` and property `dtype` resize the array `victim` to one
+    element."""
 
     victim = None
 
@@ -116,7 +119,8 @@ def test_indices_that_shrink_the_array_or_the_values(kind, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_value_without_axes(size):
-    """ndscatter and numpy read the value from memory and do not call `item` of the subclass."""
+    """`b` has rank 0. ndscatter and numpy read its value from memory, and do not call the method
+    `item` of its class. `a` therefore keeps its size."""
     a = np.zeros(size, "f8")
     b = subclass(ShrinkingItem, np.array(2, "i4"), a)
     ndscatter.add_at(a, np.array([0, 5, 5]), b)
@@ -180,8 +184,8 @@ def test_arguments_of_scatters_and_gathers(kind, size):
     with pytest.raises(REFUSED):
         ndscatter.scatter_update(np.zeros(size), indices, kind(indices, np.ones(size)))
     updates = np.ones(size)
-    # The first argument is an array whose methods shrink `updates`. Its conversion leaves one
-    # value in `updates`, which is then broadcast.
+    # The conversion of the first argument resizes `updates` to one element. The call reads
+    # `updates` after that conversion, so it broadcasts this element to all tuples.
     result = ndscatter.scatter_update(kind(updates, np.zeros(size)), np.arange(size), updates)
     assert result.all()
     data = np.zeros(size)
@@ -241,7 +245,8 @@ def test_arguments_of_bincount(kind, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_copies_of_a_subclass(size):
-    """A copy does not call methods of a subclass."""
+    """ndscatter copies an array in foreign byte order without a call of `astype` or `dtype` of a
+    subclass. `data` therefore keeps its size."""
     data = np.zeros(size)
     updates = subclass(ShrinkingCopy, np.array([1.0, 2.0], ">f8"), data)
     ndscatter.scatter_update(data, [0, 5], updates, reduction="add", out=data)

@@ -1,4 +1,5 @@
-"""Scatters and gathers against the reference loop: types, shapes, strides, options."""
+"""Compares scatters and gathers with the reference loop, for random types, shapes, strides and
+options."""
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ GATHERS = {
 
 
 def integers(random, shape, sizes, bounds):
-    """Return one array of random indices per size, some out of bounds unless bounds is error."""
+    """Return one array of random indices per size in `sizes`. Indices may be out of bounds, unless
+    `bounds` is "error"."""
     slack = 2 if bounds != "error" else 0
     low = [-(size + slack) if random.random() < 0.5 else 0 for size in sizes]
     high = [size + slack for size in sizes]
@@ -34,7 +36,8 @@ def integers(random, shape, sizes, bounds):
 
 
 def case(random, operator, shape, bounds):
-    """Return random indices, keywords of the operator, and the shape of the updates."""
+    """Return random indices for data of the shape `shape`, the keyword arguments of the operator,
+    and the shape of the updates."""
     if operator == "nd":
         k = int(random.integers(0, len(shape) + 1))
         listed = tuple(random.integers(0, 4, int(random.integers(0, 3))))

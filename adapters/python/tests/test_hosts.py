@@ -1,4 +1,5 @@
-"""Tensors of PyTorch and JAX, and the library of custom operators in ONNX Runtime."""
+"""Tests calls with tensors of PyTorch and JAX, and the library of custom operators for ONNX
+Runtime."""
 
 import gc
 

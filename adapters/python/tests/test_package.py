@@ -1,4 +1,5 @@
-"""The package: docstrings, types, the command, the benchmark, a fork."""
+"""Tests the package as a whole: its docstrings, its type stubs, its command, its benchmark, and
+calls in a forked process."""
 
 import doctest
 import os
@@ -51,8 +52,8 @@ def mypy(*arguments):
 
 def test_stubs_match_the_modules(tmp_path):
     allowed = tmp_path / "allowed"
-    # The private module `_native` is not checked. The package re-exports its functions, and the
-    # stubs of the package are checked.
+    # stubtest does not check the private module `_native`. The package re-exports the functions of
+    # `_native`, and stubtest checks the stubs of the package.
     allowed.write_text("ndscatter\\._native.*\n")
     done = mypy(
         "mypy.stubtest", "ndscatter", "--ignore-unused-allowlist", "--allowlist", str(allowed),
@@ -136,8 +137,9 @@ def test_properties_of_the_installation():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A forked child has none of the pool's threads. The test forks in a new process, because JAX
-    has started threads in this one."""
+    """A forked child process has none of the threads of ndscatter's pool, but a call in the child
+    must work. The test starts a new process that then forks, because JAX has started threads in the
+    process of the tests."""
     code = """
 import os, numpy as np, ndscatter
 data, rows, updates = np.zeros((3000, 32)), np.arange(3000).repeat(4), np.ones((12_000, 32))

@@ -1,4 +1,4 @@
-"""Plans: their results, their properties, and concurrent calls."""
+"""Tests the results of plans, their properties, and concurrent calls."""
 
 import threading
 
@@ -135,7 +135,8 @@ def test_other_threads_run_during_a_kernel():
 
 @pytest.mark.parametrize("count", [6, 5000], ids=["short", "long"])
 def test_indices_that_another_thread_writes(count):
-    """Each index is read once, so the checked value is the used one. No other memory is written."""
+    """Another thread changes the indices during the calls. ndscatter reads each index once, so it
+    uses the value that it has checked. No call writes memory outside `data`."""
     memory = np.zeros((300, 4))
     data, indices = memory[100:200], np.zeros(count, np.int64)
     wild = np.array([-(1 << 62), 1 << 62, 150, -150, 99])

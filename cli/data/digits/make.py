@@ -1,4 +1,4 @@
-"""Turns the UCI handwritten digits into a scatter: images added up by label.
+"""Writes the UCI handwritten digits as the .npy files of a scatter that adds up images by label.
 
     pip install numpy==2.4.6
     pip download --no-deps scikit-learn==1.9.1
@@ -23,7 +23,7 @@ packed = zipfile.ZipFile(sys.argv[1]).read(MEMBER)
 if hashlib.sha256(packed).hexdigest() != SHA256:
     sys.exit(f"{MEMBER} is not the file this script was written for")
 
-# A row is 64 pixels, 0 to 16, and the label, 0 to 9.
+# Each row has 64 pixels with values from 0 to 16, and then the label, from 0 to 9.
 rows = np.loadtxt(gzip.decompress(packed).decode().splitlines(), delimiter=",")
 updates = rows[:, :64].reshape(-1, 8, 8).astype(np.float32)
 indices = rows[:, 64:].astype(np.int64)

@@ -1,5 +1,5 @@
-//! The schedule by batch: each worker takes some repetitions, with all of their tuples in
-//! order.
+//! The schedule by batch: each worker takes some repetitions, and applies all tuples of the list in
+//! each of them, in order.
 
 use super::{Division, Reason, Scheduler, Workload};
 

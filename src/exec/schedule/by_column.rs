@@ -1,5 +1,5 @@
-//! The schedule by column: each worker takes a part of every window, and applies all tuples
-//! in order.
+//! The schedule by column: each worker takes a part of every window (its columns), and applies all
+//! tuples to this part, in order.
 
 use super::{Division, Reason, Scheduler, Workload};
 

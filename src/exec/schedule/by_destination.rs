@@ -1,22 +1,22 @@
-//! The schedule by destination: each worker takes a range of destinations, and selects its
-//! tuples from the whole list, in order.
+//! The schedule by destination: each worker takes a range of destinations, and selects the tuples
+//! of its range from the whole list, in order.
 
 use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct ByDestination;
 
 impl Scheduler for ByDestination {
-    /// Slices with different destination numbers share no element. Out of place, the task of
-    /// each range also copies the data of the range.
+    /// Slices with different destination numbers share no element. Out of place, the task of each
+    /// range usually also copies the data of the range (`fused_copy`).
     ///
-    /// Windows are not cut into columns in addition to ranges of destinations. With columns, each
-    /// worker reads all tuples and parts of rows. Calls whose destinations fall into several ranges
-    /// then took up to 2.4 times as long.
+    /// Windows are not also cut into columns. With columns, each worker reads all tuples and parts
+    /// of rows. Calls whose destinations fall into several ranges then took up to 2.4 times as long
+    /// as without columns.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
         }
-        // Tasks store the positions of their tuples in 32 bits.
+        // Tasks store the positions of their tuples as 32-bit numbers.
         if u32::try_from(work.tuples).is_err() {
             return Err(Reason("there are too many tuples"));
         }

@@ -1,10 +1,11 @@
-//! The schedule by partition. Tuples are first sorted, stably, into partitions by ranges of
-//! destinations. Each partition is then applied in order, while its part of the output is in the
-//! cache.
+//! The schedule by partition. Tuples are first sorted, stably, into partitions: ranges of
+//! destinations. The tuples of each partition are then applied in order, while the part of the
+//! output that they write is in a cache.
 //!
-//! The schedule makes three passes over the tuples: it counts them, moves them and applies them.
-//! Single elements are moved with their values, wider windows with the positions of their tuples. A
-//! kept plan stores the result of the first two steps.
+//! The schedule makes three passes over the tuples: it counts them, moves them to their partitions,
+//! and applies them. Single elements are usually moved with their values, wider windows with the
+//! positions of their tuples. A kept plan stores the result of the first two passes, except the
+//! values.
 
 mod gatherer;
 mod moving;
@@ -33,8 +34,8 @@ pub(in super::super) use self::moving::partitions;
 pub(super) struct ByPartition;
 
 impl Scheduler for ByPartition {
-    /// Windows with different destination numbers share no element: the numbers are different
-    /// slices, or offsets of windows that do not overlap.
+    /// Windows with different destination numbers share no element. Destination numbers are either
+    /// numbers of separate slices, or offsets of windows that do not overlap.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
@@ -78,10 +79,14 @@ impl Scheduler for ByPartition {
 
 /// Returns the shift of the partitions. A partition has `1 << shift` destination numbers.
 ///
-/// A partition of the output fills half of a cache, or less if workers need more partitions. A
-/// partition of single elements fills a quarter of a cache, which also holds the region of the next
-/// partition. There are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of
-/// the tuples, partitions are as large as possible without making the work of the workers uneven.
+/// The region of a partition, its part of the output, is about half of a second-level cache of 1
+/// MiB, a typical size. For single elements, the region is about a quarter of the cache, because
+/// the cache also holds the region of the next partition. Regions are smaller if workers need more
+/// partitions, about four per worker. Regions are larger if there would be more than
+/// [`MOST_PARTITIONS`] partitions.
+///
+/// If [`reads_through`] is true, partitions are as large as possible without making the work of the
+/// workers uneven.
 pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
     let count = work.slices.max(1);
     let by_cache = work.region_bytes.div_ceil(match work.window_elements {
@@ -102,7 +107,7 @@ pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
         .unwrap_or(shift)
 }
 
-/// Returns the smallest shift for which ranges of `1 << shift` numbers cut `count` numbers into at
+/// Returns the smallest shift for which ranges of `1 << shift` numbers divide `0..count` into at
 /// most `partitions` ranges.
 fn shift_of(count: u64, partitions: u64) -> u32 {
     count
@@ -112,7 +117,8 @@ fn shift_of(count: u64, partitions: u64) -> u32 {
 }
 
 /// Whether reading updates in the order of the tuples saves more time than keeping the output in
-/// the caches. Each partition reads from memory pages all over the updates.
+/// the caches. With small partitions, each partition reads rows from memory pages all over the
+/// updates. With large partitions, the reads are closer to the order of the tuples.
 fn reads_through(work: &Workload<'_>, parts: usize) -> bool {
     let updates = work.applied_bytes() as u64;
     parts < READING_PARTS
@@ -170,11 +176,12 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
     Ok(())
 }
 
-/// Returns the partitions that a kept plan stores. If it stores none, sorts the tuples first.
+/// Returns the partitions that a kept plan stores. If the plan stores none, first sorts the tuples
+/// and stores the result in the plan.
 ///
-/// Returns `None` if the plan is not kept, or if there is no memory to store the partitions. Also
-/// returns `None` if the stored partitions are for values and this call needs positions, or the
-/// other way round.
+/// Returns `None` if the plan is not kept, or if the partitions cannot be stored. Also returns
+/// `None` if this call moves values and the stored partitions have positions, or the other way
+/// round.
 fn kept_partitions<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
@@ -194,8 +201,9 @@ fn kept_partitions<'p, N: Width + Any>(
     )
 }
 
-/// Whether values are moved with their tuples. Values are moved if windows are single elements and
-/// each value is used once.
+/// Whether tuples are moved with their values. Windows must be single elements of at most
+/// [`CARRIED_BYTES`] bytes with contiguous sources. There must be one repetition, and not one value
+/// for all updates.
 fn carries_values(transfer: &Transfer<'_>) -> bool {
     (transfer.single_elements().is_some() || transfer.listed_elements().is_some())
         && !transfer.is_one_value()
@@ -204,23 +212,24 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
         && transfer.repetitions() == 1
 }
 
-/// The prefetching of regions in order, while one partition is applied.
+/// The prefetching of regions (parts of the output) while one partition is applied.
 #[derive(Clone, Copy)]
 struct Fetching {
-    /// Whether the region of this partition was prefetched while the previous one was applied.
+    /// Whether the region of the applied partition was prefetched while the previous partition was
+    /// applied.
     is_done: bool,
-    /// The partition whose region is prefetched meanwhile.
+    /// The partition whose region is prefetched during this time.
     next: Option<usize>,
 }
 
-/// A part of the output that is prefetched in order.
+/// A part of the output that is prefetched in the order of its addresses.
 struct Region {
     address: *const u8,
     bytes: usize,
 }
 
 impl Region {
-    /// Prefetches the first `bytes` bytes of the region and removes them from it.
+    /// Prefetches the first `bytes` bytes of the region, and removes these bytes from the region.
     fn prefetch(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         prefetch_bytes(self.address, bytes);
@@ -229,18 +238,18 @@ impl Region {
     }
 }
 
-/// A transfer and its tuples, sorted into partitions.
+/// A transfer, and its tuples sorted into partitions.
 struct Partitioned<'a, N> {
     transfer: &'a Transfer<'a>,
     partitions: &'a Partitions<N>,
-    /// Memory of the value at each place (position in the sorted list), if values are moved with
-    /// their tuples.
+    /// Memory with the value of the tuple at each place (position in the sorted list). `None` if
+    /// tuples are not moved with their values.
     values: Option<&'a [CacheLine]>,
 }
 
 impl<N: Width> Partitioned<'_, N> {
-    /// Applies all partitions. Each partition copies its part of data first, or all data is
-    /// copied before.
+    /// Applies all partitions. Out of place, each partition's data is copied just before the
+    /// partition is applied, or all data is copied before the first partition.
     fn apply(&self, divided: &Divided<'_, '_>) -> Result<(), ScatterError> {
         let (transfer, partitions) = (self.transfer, self.partitions);
         // Partitions of a kept plan may have been made for another number of workers.
@@ -259,10 +268,12 @@ impl<N: Width> Partitioned<'_, N> {
         let whole = transfer.whole(None);
         let count = partitions.ranges.len();
         let tasks = division.tasks().min(count);
-        // A copy of data has just written the region of a partition, which is then in a cache.
+        // If each partition copies its data (`fused`), the copy has just written the region, which
+        // is then in a cache.
         let fetches = fused.is_none() && self.values.is_some();
         let is_fetched = |index: usize| fetches && self.is_dense(index);
-        // A worker that fetches the next region must also apply the next partition.
+        // The worker that prefetches the next region must also apply the next partition. A piece
+        // therefore has consecutive partitions.
         let pieces = match fetches {
             true => (tasks * MOST_PIECES).min(count),
             false => count,
@@ -289,23 +300,23 @@ impl<N: Width> Partitioned<'_, N> {
         })
     }
 
-    /// Whether the next region is prefetched while a partition is applied. An empty partition has
-    /// no blocks between which lines are prefetched.
+    /// Whether the region of the next partition can be prefetched while `partition` is applied. An
+    /// empty partition has no blocks of tuples between which cache lines are prefetched.
     fn fetches_next(&self, partition: usize) -> bool {
         !self.partitions.ranges[partition].is_empty()
     }
 
-    /// Whether a partition has at least [`FETCHED_TUPLES`] tuples for each cache line of its
-    /// region. Fetching the whole region in order then costs less than fetching the written lines
-    /// at random.
+    /// Whether windows have ascending addresses and a partition has at least [`FETCHED_TUPLES`]
+    /// tuples for each cache line of its region. Prefetching the whole region in order then costs
+    /// less than fetching the written cache lines at random.
     fn is_dense(&self, partition: usize) -> bool {
         let tuples = self.partitions.ranges[partition].len();
         let is_ascending = self.transfer.geometry().unit > 0;
         is_ascending && tuples / FETCHED_TUPLES >= self.region(partition).bytes / LINE_BYTES
     }
 
-    /// Returns the part of the output that a partition writes, for windows that are single elements
-    /// with ascending addresses.
+    /// Returns the region of a partition (the part of the output that it writes), for windows that
+    /// are single elements with ascending addresses.
     fn region(&self, partition: usize) -> Region {
         let (geometry, size) = (self.transfer.geometry(), self.transfer.kernels().size);
         let shift = self.partitions.shift;
@@ -317,14 +328,14 @@ impl<N: Width> Partitioned<'_, N> {
         }
     }
 
-    /// Returns the offset of window number 0, for windows of one repetition.
+    /// Returns the offset of the window of destination number 0, if there is one repetition.
     fn first_window(&self) -> isize {
         let geometry = self.transfer.geometry();
         geometry.repetition(0).0 + geometry.window.dst
     }
 
-    /// Applies the tuples of one partition, in order. The tile has all destinations of the
-    /// partition, and `places` has the tuples of these destinations only.
+    /// Applies the tuples of one partition, in order. `tile` has all destinations of the partition.
+    /// `places` are the places of the partition's tuples in the sorted list.
     fn apply_partition(&self, tile: &Tile, places: Range<usize>, fetching: Fetching) {
         let numbers = &self.partitions.numbers()[places.clone()];
         debug_assert!(
@@ -340,8 +351,9 @@ impl<N: Width> Partitioned<'_, N> {
         }
     }
 
-    /// Applies single elements from `values`, whose first value is at place `first`. Meanwhile,
-    /// prefetches the region of the next partition in order.
+    /// Applies single elements. `values` has the values of all partitions, and the values of
+    /// `numbers` begin at place `first`. Meanwhile, prefetches the region of the next partition in
+    /// order.
     fn apply_values(&self, numbers: &[N], values: &[CacheLine], first: usize, fetching: Fetching) {
         let transfer = self.transfer;
         let Some(elements) = transfer.kernels().apply_elements else {
@@ -351,8 +363,9 @@ impl<N: Width> Partitioned<'_, N> {
         let (written, size) = (self.first_window(), transfer.kernels().size);
         let values = values.as_ptr().cast::<u8>().wrapping_add(first * size);
         let mut ahead = fetching.next.map(|next| self.region(next));
-        // The kernel itself prefetches the elements of a block whose region is not in a cache,
-        // except the first elements of the block. Longer blocks therefore prefetch more elements.
+        // If the region of this partition was not prefetched, the kernel prefetches the written
+        // elements, except the first elements of each block of tuples. With longer blocks, the
+        // kernel therefore prefetches more of the elements.
         let block_len = match (&ahead, fetching.is_done) {
             (None, _) => numbers.len().max(1),
             (Some(_), true) => FETCHING_TUPLES,
@@ -375,7 +388,8 @@ impl<N: Width> Partitioned<'_, N> {
         }
     }
 
-    /// Applies windows from the updates of `tuples`, which are positions in the plan's list.
+    /// Applies tuples whose windows are read from the updates. `tuples` has their positions in the
+    /// plan's list.
     fn apply_tuples(&self, tile: &Tile, numbers: &[N], tuples: &[u32]) {
         let geometry = self.transfer.geometry();
         let list = TupleList {
@@ -385,8 +399,8 @@ impl<N: Width> Partitioned<'_, N> {
         for repetition in tile.repetitions() {
             let origin = geometry.repetition(repetition);
             #[expect(unsafe_code, reason = "writes to the tile of the task")]
-            // SAFETY: the tile has these destinations. Each destination is listed with its tuple
-            // (`Sorting::sort`). Nothing is streamed.
+            // SAFETY: the tile has the destinations `numbers`. `Sorting::sort` has listed each
+            // destination with the position of its tuple. No streaming stores are used.
             unsafe {
                 (self.transfer).apply_listed(list, &geometry.window, origin, false, false);
             }

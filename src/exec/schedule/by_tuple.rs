@@ -1,4 +1,5 @@
-//! The schedule by tuple: each worker takes some consecutive tuples, in order.
+//! The schedule by tuple. The list of tuples is cut into parts of consecutive tuples. Each part is
+//! applied by one task, in the order of the tuples.
 
 use super::super::division::Cut;
 use super::super::workload::Order;
@@ -11,10 +12,11 @@ impl Scheduler for ByTuple {
         true
     }
 
-    /// Cuts the list where its parts share no destination. A scatter with enough strands is cut
-    /// between strands. A scatter in ascending order is cut between destinations. Any other scatter
-    /// is cut anywhere, and requires distinct destinations. A gather writes one window per tuple,
-    /// so its list is cut anywhere.
+    /// Cuts the list of tuples into parts that write disjoint windows. The list of a scatter with
+    /// at least `parts` strands (and at least 2) is cut between strands. Otherwise, the list of a
+    /// scatter in ascending order is cut between destinations. The list of any other scatter is cut
+    /// anywhere, which requires distinct destinations. The list of a gather is cut anywhere,
+    /// because each tuple of a gather writes a separate window.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         let scatters = work.direction == Direction::Scatter;
         if scatters && work.strands >= parts.max(2) {
@@ -53,8 +55,8 @@ impl Scheduler for ByTuple {
     }
 }
 
-/// Whether this way to divide the tuples among tasks requires distinct destinations, and the plan
-/// does not know whether the destinations are distinct.
+/// Whether `division` requires distinct destinations, and the plan does not already know that the
+/// destinations are distinct.
 fn needs_distinct(work: &Workload<'_>, division: Division) -> bool {
     let is_cut_anywhere = matches!(division, Division::Tuples { cut, .. } if cut == Cut::Anywhere);
     is_cut_anywhere && work.direction == Direction::Scatter && !work.known_distinct

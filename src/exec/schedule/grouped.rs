@@ -1,6 +1,6 @@
-//! The grouped schedule. Tuples are sorted, stably, by destination. The updates of one destination
-//! are then combined one after another, while the window of the destination is in the cache. A
-//! group has all tuples of one destination.
+//! The grouped schedule. A group has all tuples of one destination. Tuples are sorted by
+//! destination with a stable sort. The updates of one group are then combined one after another, so
+//! that the elements of the destination stay in a cache.
 
 use std::ops::Range;
 
@@ -13,15 +13,16 @@ use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workl
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::plan::{Sorted, Span};
 
-/// Maximum number of groups in one kernel call. A group has all tuples of one destination. With
-/// this number, the overhead of the call is negligible.
+/// Maximum number of groups in one kernel call. If a call has this number of groups, the overhead
+/// of the call is negligible.
 const GROUPS: usize = 64;
 
 pub(super) struct Grouped;
 
 impl Scheduler for Grouped {
-    /// Cuts the list of sorted tuples between groups. Wide windows are cut into columns first,
-    /// which also balances a small number of long groups.
+    /// Cuts the list of sorted tuples between groups. If a window has at least [`WIDE_BYTES`] bytes
+    /// per part, windows are cut into columns, and the list into fewer parts. Columns also balance
+    /// the work if a small number of groups has most of the tuples.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {
             return Err(Reason("updates are not combined"));
@@ -38,8 +39,8 @@ impl Scheduler for Grouped {
         })
     }
 
-    /// The step allocates the sorted list, which the plan stores, and the scratch memory of the
-    /// sort.
+    /// The step [`Step::Sort`] allocates the sorted list and the scratch memory of the sort. The
+    /// plan keeps the sorted list.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Unordered => Preparation::new(Step::Sort, work.tuples.saturating_mul(16)),
@@ -53,7 +54,8 @@ impl Scheduler for Grouped {
         let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
         if let Some(pass) = transfer.pass() {
             return each_part(divided, sorted, |tile, positions, window| {
-                // `Transfer::by_groups` numbers the elements of a window from 0 on.
+                // `Transfer::by_groups` numbers the elements of a whole window from 0. `window.dst`
+                // is the number of the first element of the tile's columns.
                 let first = window.dst.unsigned_abs();
                 let columns = first..first + window.elements();
                 // SAFETY: each destination has all its tuples in the tile, or none
@@ -88,8 +90,9 @@ impl Scheduler for Grouped {
     }
 }
 
-/// Runs `task` for each tile of sorted tuples. The task gets the positions of the tile's tuples in
-/// `sorted`, and the tile's columns of a window. `sorted` has all tuples, sorted by destination.
+/// Calls `task` once for each tile. `sorted` is the list of all tuples, sorted by destination. The
+/// arguments of `task` are the tile, the positions of the tile's tuples in `sorted`, and the part
+/// of a window (its columns) that belongs to the tile.
 fn each_part(
     divided: &Divided<'_, '_>,
     sorted: &Sorted,
@@ -106,12 +109,12 @@ fn each_part(
         task(tile, positions, cut.as_ref().unwrap_or(whole.window));
     };
     #[expect(unsafe_code, reason = "every piece is a separate tile")]
-    // SAFETY: `Grouped::divide` has made the division of this transfer. The division cuts `sorted`,
-    // the tuples that `run` has sorted before.
+    // SAFETY: `Grouped::divide` has made the division of this transfer. The division cuts the list
+    // `sorted`, which `run` has prepared before this call.
     Ok(unsafe { divided.each_tile(pieces, &whole, run_tile) }?)
 }
 
-/// The data that all tasks of a call read.
+/// Data that all tasks of one call read and no task changes.
 struct Groups<'a> {
     transfer: &'a Transfer<'a>,
     kernel: GroupFn,
@@ -120,8 +123,9 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Combines the updates of whole groups in one repetition. `positions` are the positions of the
-    /// tuples of these groups in the sorted list.
+    /// Combines the updates of whole groups in one repetition. `positions` is the range of the
+    /// sorted list that has the tuples of these groups. `origin` has the offsets of the repetition
+    /// in the output and in the updates.
     ///
     /// # Safety
     ///
@@ -145,19 +149,20 @@ impl Groups<'_> {
             };
             len += 1;
             if len == GROUPS || tuples.end == last {
-                // SAFETY: the contract of `fold_all` covers the windows of these groups.
+                // SAFETY: the caller of `fold_all` guarantees exclusive access to the windows of
+                // these groups.
                 unsafe { self.fold_runs(window, origin.1, &groups[..len]) };
                 len = 0;
             }
         }
     }
 
-    /// Combines the updates of at most [`GROUPS`] groups, one run of `window` after another. `src`
-    /// is the offset of the repetition in the updates.
+    /// Combines the updates of at most [`GROUPS`] groups, with one kernel call for each run of
+    /// `window`. `src` is the offset at which the repetition begins in the updates.
     ///
     /// # Safety
     ///
-    /// The contract of [`Self::fold_all`], for the windows of `groups`.
+    /// No other code reads or writes the elements of `window` at the offsets of `groups`.
     #[expect(unsafe_code, reason = "the only call of a kernel for groups")]
     unsafe fn fold_runs(&self, window: &Span, src: isize, groups: &[Group]) {
         let run = window.run();
@@ -176,7 +181,7 @@ impl Groups<'_> {
             let dst = self.transfer.access().written_at(window.dst + loop_dst);
             let src = self.transfer.access().read_at(window.src + loop_src + src);
             // SAFETY: `Transfer::new` requires valid tensors. The plan has checked all
-            // destinations. `sources::sources` has made the sources of the sorted tuples. The
+            // destinations. `sources::sources` has placed the sources of the sorted tuples. The
             // caller guarantees that nothing else uses the windows of `groups`.
             unsafe { (self.kernel)(dst, src, groups, run_of_groups) };
         }

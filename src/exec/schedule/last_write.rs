@@ -1,6 +1,7 @@
-//! The schedule by last write. Without a reduction, only the last tuple of each destination counts:
-//! the last write of the destination. A call in place moves only the windows of last writes. A call
-//! out of place writes each slice of the output once, from its last write or from `data`.
+//! The schedule by last write, for calls without a reduction. The last write of a destination is
+//! the last tuple with this destination. Only last writes affect the result. A call in place moves
+//! only the windows of last writes. A call out of place writes each slice of the output once: from
+//! the slice's last write, or from `data` if the slice has no tuple.
 
 use std::ops::Range;
 
@@ -14,9 +15,10 @@ use crate::plan::{CopyGeometry, Sorted, Span, signed};
 pub(super) struct LastWrite;
 
 impl Scheduler for LastWrite {
-    /// A call in place is divided into parts of the list of last writes, which is sorted by
-    /// destination. Two parts share no destination, because each destination has one last write. A
-    /// call out of place is divided into disjoint ranges of output slices.
+    /// If there are exactly `parts` repetitions, or at least `4 * parts`, the function cuts only
+    /// the repetitions. Otherwise, it cuts the list of last writes for a call in place, or the
+    /// output slices into disjoint ranges for a call out of place. Parts of the list share no
+    /// destination, because the list has each destination at most once.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if !work.replaces {
             return Err(Reason("every update counts, not only the last"));
@@ -40,8 +42,8 @@ impl Scheduler for LastWrite {
         }
     }
 
-    /// The step allocates the list of last writes, which the plan stores, and the scratch memory of
-    /// the sort.
+    /// The step [`Step::FindLastWrites`] allocates the list of last writes and the scratch memory
+    /// of the sort. The plan keeps the list of last writes.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Increasing => Preparation::NOTHING,
@@ -77,15 +79,15 @@ impl Scheduler for LastWrite {
                 }
             }
         };
-        // SAFETY: `LastWrite::divide` has made the division of this transfer, and `last_writes` is
-        // the sorted list that it cuts. Last writes have different destinations.
+        // SAFETY: `LastWrite::divide` has made the division of this transfer. `last_writes` is the
+        // sorted list that the division cuts. Last writes have distinct destinations.
         Ok(unsafe { divided.each_tile(pieces, &whole, move_tile) }?)
     }
 }
 
-/// Returns the division with `pieces` times the number of parts. In contrast to
-/// [`Division::finer`], the function also cuts ranges of slices: a binary search finds the last
-/// writes of a range, without a pass over all tuples.
+/// Returns `division` with `pieces` times its number of parts. [`Division::finer`] does not cut
+/// ranges of destinations into more ranges, but this function does. More ranges cost little here: a
+/// binary search finds the last writes of a range, without a pass over all tuples.
 fn in_pieces(mut division: Division, pieces: usize) -> Division {
     if let Division::Destinations { parts, .. } = &mut division {
         *parts *= pieces;
@@ -94,7 +96,7 @@ fn in_pieces(mut division: Division, pieces: usize) -> Division {
     division.finer(pieces)
 }
 
-/// The data that all tasks of a call read.
+/// Data that all tasks of one call read and no task changes.
 struct Moves<'a> {
     transfer: &'a Transfer<'a>,
     last_writes: &'a Sorted,
@@ -102,16 +104,16 @@ struct Moves<'a> {
 }
 
 impl Moves<'_> {
-    /// Moves the windows of the last writes at `positions` of the sorted list, in place. The
-    /// windows belong to the caller's tile.
+    /// Moves the windows of some last writes, for a call in place. `positions` is the range of
+    /// these last writes in the sorted list. Their windows belong to the caller's tile.
     fn overwrite(&self, repetition: usize, positions: &Range<usize>) {
         let transfer = self.transfer;
         let destinations = transfer.plan().destinations();
         let origin = transfer.geometry().repetition(repetition);
         let (copy, window) = (transfer.kernels().copy, &transfer.geometry().window);
         #[expect(unsafe_code, reason = "writes to the tile of the task")]
-        // SAFETY: the loop below pushes only windows of the caller's tile to the sink. The list
-        // has each destination once, so no two pushed windows overlap.
+        // SAFETY: the loop below pushes only windows of the caller's tile to the sink. The list has
+        // each destination at most once, so no two pushed windows overlap in the output.
         let mut sink = unsafe { transfer.window_sink(copy, window, self.streams) };
         for position in positions.clone() {
             let (number, tuple) = self.last_writes.get(destinations, position);
@@ -120,8 +122,8 @@ impl Moves<'_> {
         sink.finish();
     }
 
-    /// Writes each slice of a range of the output once, in order, for a call out of place. The
-    /// slices belong to the caller's tile.
+    /// Writes each output slice of the range `slices` once, for a call out of place. The slices
+    /// belong to the caller's tile.
     fn rewrite(&self, copy: &CopyGeometry, repetition: usize, slices: &Range<u64>) {
         let (transfer, last_writes) = (self.transfer, self.last_writes);
         let window = &transfer.geometry().window;
@@ -129,10 +131,9 @@ impl Moves<'_> {
         let origin = transfer.geometry().repetition(repetition);
         #[expect(unsafe_code, reason = "writes to the tile of the task")]
         // SAFETY: the loop below pushes only slices of the caller's tile, and pushes each slice
-        // once, to one of the two sinks. The sink `updates` gets a window for each destination
-        // with tuples: the window of the destination's last tuple, which is its last write. The
-        // sink `data` gets all other slices. `copy` gives the positions of these other slices in
-        // the output and in data.
+        // once, to one of the two sinks. The sink `updates` gets the slices whose destinations have
+        // tuples, each with the window of its last write. The sink `data` gets all other slices of
+        // the range. `copy` gives the positions of these other slices in the output and in `data`.
         let (mut updates, data) = unsafe {
             (
                 transfer.window_sink(transfer.kernels().copy, window, self.streams),
@@ -159,8 +160,8 @@ impl Moves<'_> {
         updates.finish();
     }
 
-    /// Pushes a window to `sink`. If windows of the plan can be joined, the sink joins the window
-    /// to the previous window when the two are contiguous in the source and in the destination.
+    /// Pushes a window of the updates to `sink`. If `Geometry::joins` is set, the window may extend
+    /// the job of the previous window ([`Sink::push_joined`]).
     fn push(&self, sink: &mut Sink<'_>, (dst, src): (isize, isize)) {
         if self.transfer.geometry().joins {
             sink.push_joined(dst, src);
@@ -170,8 +171,8 @@ impl Moves<'_> {
     }
 }
 
-/// Pushes a range of slices to the sink that copies `data`. Contiguous slices are pushed as one
-/// run.
+/// Pushes a range of slices to the sink `data`, which copies them to the output. If neighbouring
+/// slices are contiguous in `data` and in the output, the whole range is pushed as one run.
 fn push_slices(data: &mut Sink<'_>, copy: &CopyGeometry, repetition: usize, slices: Range<u64>) {
     let Some(dim) = copy.slices.filter(|_| !slices.is_empty()) else {
         return;

@@ -1,5 +1,6 @@
-//! The private schedule. Each worker combines consecutive tuples in a private copy of all windows.
-//! The copies are then merged with the output, in order.
+//! The private schedule. The list of tuples is cut into parts of consecutive tuples. Each task
+//! combines the updates of one part in a private copy of all windows. The private copies are then
+//! merged with the output, in the order of the parts.
 
 use super::super::copies::{Copies, Merged, copy_words};
 use super::super::one_value::OneValue;
@@ -13,8 +14,8 @@ use crate::plan::Destinations;
 pub(super) struct PrivateCopies;
 
 impl Scheduler for PrivateCopies {
-    /// Partial results of consecutive updates must combine to the bits of the sequential reference
-    /// loop (`Workload::can_merge`).
+    /// Requires a merge of partial results that gives the bits of the sequential reference loop
+    /// (`Workload::can_merge`).
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if !work.can_merge {
             return Err(Reason("partial results cannot be merged"));
@@ -41,8 +42,9 @@ impl Scheduler for PrivateCopies {
     #[expect(unsafe_code, reason = "every task has a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work) = (divided.transfer, divided.work);
-        // `divide` has limited the bytes of a private copy of all windows, and thereby the number
-        // of windows. So the plan stores destination numbers as `u32` (`Destinations::Narrow`).
+        // `divide` has limited the bytes of a private copy, which has all windows. This limit also
+        // limits the number of windows, so the plan stores destination numbers as `u32`
+        // (`Destinations::Narrow`).
         let (Some(kernels), Some(private), Destinations::Narrow(numbers)) = (
             CombineKernels::of(transfer),
             transfer.access().operation.private(),
@@ -73,14 +75,15 @@ impl Scheduler for PrivateCopies {
             };
             let merge = |tile: &Tile| {
                 if let Some(numbers) = tile.destinations() {
-                    // SAFETY: the tile has these slices of the output. Their windows are
-                    // contiguous (`Workload::can_merge`), and initialised: they are in place or
-                    // `copy_before` has copied data to them.
+                    // SAFETY: the slices with these numbers belong to the tile. The windows in
+                    // these slices are contiguous (`Workload::can_merge`). The windows are
+                    // initialised: either the call is in place, or `copy_before` has copied data to
+                    // the output.
                     unsafe { copies.merge(into, numbers) };
                 }
             };
-            // SAFETY: `PrivateCopies::divide` has made the division of this transfer. The division
-            // requires no other preparation.
+            // SAFETY: `PrivateCopies::divide` has made the division of this transfer. The tiles of
+            // this division require no preparation: they are ranges of destination numbers.
             unsafe { divided.each_tile(divided.division, &whole, merge) }?;
         }
         copies.put_back();
@@ -91,15 +94,15 @@ impl Scheduler for PrivateCopies {
 /// The kernels that combine updates in a private copy.
 struct CombineKernels {
     rows: RowsFn,
-    /// Kernel for single elements whose sources are contiguous, or whose source is one element for
-    /// all.
+    /// Kernel for windows of one element. `None` unless the updates are contiguous or all tuples
+    /// read the same update element.
     elements: Option<Elements>,
     form: RowsForm<'static>,
 }
 
 impl CombineKernels {
-    /// Returns the kernels for a transfer. `None` if sources have no constant stride, or if there
-    /// is no kernel for rows.
+    /// Returns the kernels for a transfer. Returns `None` if the windows of the updates do not
+    /// begin at a constant stride, or if the operation has no kernel for rows.
     fn of(transfer: &Transfer<'_>) -> Option<Self> {
         let (kernels, geometry) = (transfer.kernels(), transfer.geometry());
         let (len, step) = (geometry.window.elements(), geometry.source_step()?);
@@ -119,13 +122,15 @@ impl CombineKernels {
         })
     }
 
-    /// Combines the updates of consecutive tuples with the windows of the private copy at `copy`.
+    /// Combines the updates of consecutive tuples with the windows of the private copy at the
+    /// address `copy`.
     ///
-    /// All windows of the private copy are initialised, and only the caller uses the private copy.
+    /// The caller guarantees that all windows of the private copy are initialised, and that nothing
+    /// else uses the private copy.
     ///
     /// - `numbers`: destination numbers of the tuples.
     /// - `first`: position of the first tuple in the list of tuples.
-    /// - `src`: offset at which the updates of the repetition begin.
+    /// - `src`: offset of the repetition in the updates.
     fn combine(
         &self,
         transfer: &Transfer<'_>,
@@ -137,10 +142,11 @@ impl CombineKernels {
         let src = src + transfer.geometry().window.src + first.cast_signed() * self.form.step;
         let src = transfer.access().read_at(src);
         #[expect(unsafe_code, reason = "passes a worker's private copy to the kernels")]
-        // SAFETY: the copy holds all windows, initialised (`Copies::fill`), and overlaps no other
-        // memory. The plan has checked that all destination numbers are below the number of
-        // windows. `Transfer::new` requires valid updates. If `self.elements` is set, updates are
-        // contiguous or one value (`Self::of`).
+        // SAFETY: the private copy has all windows, which are initialised (`Copies::fill`). The
+        // private copy overlaps no other memory. The plan has checked that all destination numbers
+        // are below the number of windows. `Transfer::new` requires valid updates. If
+        // `self.elements` is set, the updates are contiguous or all tuples read the same element
+        // (`Self::of`).
         unsafe {
             match self.elements {
                 Some(elements) if self.form.step == 0 => {

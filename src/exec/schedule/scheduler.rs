@@ -1,6 +1,6 @@
 //! The trait of all schedules, and the types that its functions return.
 //!
-//! Knows divisions, preparations and reasons. Knows no single schedule.
+//! This module knows divisions, preparations and reasons. It does not know any particular schedule.
 
 use std::fmt;
 
@@ -12,51 +12,54 @@ use crate::error::ScatterError;
 /// A way to divide transfers into tasks. Every schedule gives the bits of the sequential reference
 /// loop.
 pub(super) trait Scheduler: Sync {
-    /// Whether the schedule divides gathers too.
+    /// Whether the schedule can run gathers in addition to scatters.
     fn gathers(&self) -> bool {
         false
     }
 
-    /// Returns how this schedule divides a transfer among `parts` workers. Otherwise returns the
-    /// reason why this schedule cannot run the transfer, or would not give the bits of the
-    /// sequential reference loop. Reads only the sample of the list of tuples, no other tuple.
+    /// Returns how this schedule divides a transfer among `parts` workers. Returns a [`Reason`] if
+    /// this schedule cannot run the transfer, or would not give the bits of the sequential
+    /// reference loop. Reads no tuples of the list, except for the sample.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
-    /// Returns what [`Self::run`] computes before its first write.
+    /// Returns the step that [`Self::run`] runs before its first write, and the memory for this
+    /// step.
     fn preparation(&self, work: &Workload<'_>, _division: Division) -> Preparation {
         Preparation::of_streaming(work)
     }
 
-    /// Prepares and runs the schedule. Writes the whole result, unless it returns a [`Stop`].
-    /// The default applies the windows of each tile in the order of its tuples.
+    /// Prepares and runs the schedule. If the function succeeds, it has written the whole result.
+    /// The default implementation applies the windows of each tile in the order of the tile's
+    /// tuples.
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         Ok(divided.run_tiles()?)
     }
 }
 
-/// The step of a schedule before the first write, and the maximum bytes of memory that the step
-/// needs.
+/// The step that a schedule runs before its first write, and the maximum bytes of memory that the
+/// step needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preparation {
     pub(crate) step: Step,
     pub(crate) bytes: usize,
 }
 
-/// A step before the first write.
+/// A step that a schedule runs before its first write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Nothing,
-    /// Detects duplicates. If there are duplicates, windows are not streamed.
+    /// Detects duplicates. If there are duplicates, the schedule writes windows without streaming
+    /// stores.
     DetectToStream,
     /// Detects duplicates. If there are duplicates, the schedule does not run.
     DetectDuplicates,
-    /// Finds the last tuple of each destination by a sort.
+    /// Sorts tuples to find the last tuple of each destination.
     FindLastWrites,
     /// Sorts tuples by destination.
     Sort,
-    /// Sorts tuples, stably, into ranges of destinations.
+    /// Sorts tuples into ranges of destinations. The tuples of a range keep their order.
     Partition,
-    /// Takes scratch memory for private copies.
+    /// Takes or allocates scratch memory for private copies.
     TakeCopies,
 }
 
@@ -67,8 +70,8 @@ impl Preparation {
         Self { step, bytes }
     }
 
-    /// Returns the preparation of a schedule that writes windows in the order of tuples. Such a
-    /// schedule may have to detect duplicates before it streams.
+    /// Returns the preparation of a schedule that writes windows in the order of tuples. The
+    /// preparation detects duplicates if the use of streaming stores depends on their absence.
     pub(super) fn of_streaming(work: &Workload<'_>) -> Self {
         match work.streaming() {
             Streaming::IfDistinct => Self::new(Step::DetectToStream, work.detection_bytes),
@@ -91,7 +94,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The reason why a schedule is not taken, as a short clause for a person.
+/// The reason why a schedule is not used for a transfer, as a short clause for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reason(pub(in super::super) &'static str);
 
@@ -101,20 +104,20 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The reason why a schedule did not run.
+/// The reason why a schedule did not complete.
 #[derive(Debug)]
 pub(in super::super) enum Stop {
-    /// Two tuples have one destination. Nothing is written.
+    /// At least two tuples have the same destination. The schedule has written nothing.
     Duplicates,
-    /// An allocation failed. Nothing is written.
+    /// An allocation failed. The schedule has written nothing.
     OutOfMemory(ScatterError),
     /// The call has failed. No other schedule is tried.
     Failed(ScatterError),
 }
 
 impl Stop {
-    /// Converts an error before the first write of a schedule. After a failed allocation, the next
-    /// schedule is tried.
+    /// Converts an error that occurred before the first write of a schedule. If the error is a
+    /// failed allocation, the next candidate schedule is tried.
     pub(super) fn unprepared(error: ScatterError) -> Self {
         match error {
             ScatterError::OutOfMemory { .. } => Self::OutOfMemory(error),
@@ -124,8 +127,8 @@ impl Stop {
 }
 
 impl From<ScatterError> for Stop {
-    /// Converts an error that may come after the first write. No other schedule is tried, because
-    /// it would apply updates twice.
+    /// Converts an error that may have occurred after the first write of a schedule. No other
+    /// schedule is tried, because another schedule could apply some updates a second time.
     fn from(error: ScatterError) -> Self {
         Self::Failed(error)
     }

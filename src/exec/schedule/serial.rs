@@ -1,5 +1,5 @@
 //! The serial schedule: one worker applies all windows in the order of the tuples. A call out of
-//! place first copies data to the output. If this copy is large, it is divided among all workers.
+//! place first copies data to the output. If this copy is large, all workers share it.
 
 use super::{Division, Reason, Scheduler, Workload};
 
@@ -10,7 +10,7 @@ impl Scheduler for Serial {
         true
     }
 
-    /// The serial schedule applies to every transfer.
+    /// Always succeeds. If an operation needs groups, `choice::choose` does not try this schedule.
     fn divide(&self, _: &Workload<'_>, _: usize) -> Result<Division, Reason> {
         Ok(Division::Whole)
     }

@@ -1,5 +1,5 @@
-//! Copies data to the output and multiplies it there: the whole output in parallel, or the part of
-//! one tile.
+//! Copies data to the output, and multiplies elements of the output by the operation's factor. One
+//! call does this for the whole output, in parallel, or for the part of one tile.
 //!
 //! This module knows the layouts of data and output. This module does not know updates.
 
@@ -14,18 +14,19 @@ use crate::error::ScatterError;
 use crate::plan::{CopyGeometry, Span};
 
 impl Access {
-    /// Copies all data to the output, whose elements `whole` describes, and multiplies the output
-    /// by the factor if the operation requires this: during the copy, or afterwards. Without data
-    /// the output is multiplied in place.
+    /// Copies all data to the output. `whole` describes all elements of the output and of data. If
+    /// the operation multiplies by a factor, the elements are multiplied during the copy or after
+    /// it. If there is no data, nothing is copied, and the output is multiplied in place.
     ///
     /// # Safety
     ///
     /// - `whole` describes positions of elements in the output and, if there is data, in data. The
     ///   elements have the operation's element type. `whole` has each element of the output once.
     /// - Only this call uses the output. Data can be read, and shares no byte with the output.
-    /// - If there is no data, the caller has initialised the output's elements, because the
-    ///   function multiplies them in place. If the operation clones, the caller has also
-    ///   initialised the elements, because the assignment of a clone drops the old element.
+    /// - If there is no data, the output's elements are initialised, because the function
+    ///   multiplies them in place.
+    /// - If the operation clones, the output's elements are initialised, because the assignment of
+    ///   a clone drops the old element.
     #[expect(unsafe_code, reason = "its caller has checked the tensors")]
     pub(crate) unsafe fn copy_all(
         mut self,
@@ -51,9 +52,9 @@ impl Access {
         })
     }
 
-    /// Runs a task with all elements of the output. If `is_shared` is set and the elements can be
-    /// cut, each worker runs the task with its own columns. Columns of different workers are
-    /// disjoint.
+    /// Runs `task` on all elements of the output. If `is_shared` is set and tasks may cut `whole`,
+    /// `whole` is cut into one part per worker, and each worker runs `task` on one part. Different
+    /// parts are disjoint.
     fn each_cut(
         &self,
         whole: &Span,
@@ -72,13 +73,14 @@ impl Access {
         })
     }
 
-    /// Copies the elements of `span` from data to the output. `origin` has the offsets that are
-    /// added to the positions in the output and in data. Does nothing if there is no data.
+    /// Copies the elements of `span` from data to the output. `origin` has two offsets, which are
+    /// added to the positions in the output and in data. If there is no data, the function does
+    /// nothing.
     ///
     /// # Safety
     ///
-    /// `span` describes elements of the output and of data. Nothing else reads or writes these
-    /// elements of the output during the call.
+    /// At `origin`, `span` describes elements of the output and of data. Nothing else reads or
+    /// writes these elements of the output during the call.
     #[expect(unsafe_code, reason = "fills a sink")]
     unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
         // SAFETY: the caller guarantees that `span` describes elements of the output and of data.
@@ -89,15 +91,16 @@ impl Access {
         }
     }
 
-    /// Makes a sink that copies windows from data to the output. `streams` requests streaming
-    /// stores. The sink uses streaming stores if the runs of `window` are contiguous. Returns
-    /// `None` if no data is copied.
+    /// Returns a sink that copies windows of the form `window` from data to the output, or `None`
+    /// if there is no data. If `streams` is set, the sink usually writes by streaming stores, if
+    /// the runs of `window` are contiguous (see [`Access::streaming`]). A copy that multiplies
+    /// ignores `streams`.
     ///
     /// # Safety
     ///
-    /// All windows that are pushed consist of elements of the output and of data. Each element of
-    /// the output is pushed once. Nothing else reads or writes these elements of the output while
-    /// the sink exists.
+    /// All windows that are pushed consist of elements of the output and of data. No element of the
+    /// output is pushed twice. While the sink exists, nothing else reads or writes these elements
+    /// of the output.
     #[expect(
         unsafe_code,
         reason = "makes a sink, which needs the caller's guarantees"
@@ -113,13 +116,14 @@ impl Access {
         Some(unsafe { Sink::new(self, kernel, self.buffers.data?, window) })
     }
 
-    /// Multiplies the elements of `span` in the output, `origin` elements further on. Does nothing
-    /// if the operation does not multiply.
+    /// Multiplies elements of the output by the operation's factor, in place: the elements of
+    /// `span`, with the offset `origin` added to their positions. If the operation has no function
+    /// for this (`Operation::multiply`), nothing is multiplied.
     ///
     /// # Safety
     ///
     /// The elements to multiply are initialised elements of the output. Nothing else reads or
-    /// writes them during the call.
+    /// writes these elements during the call.
     #[expect(
         unsafe_code,
         reason = "calls a kernel that needs the caller's guarantees"
@@ -140,8 +144,9 @@ impl Access {
 }
 
 impl<'a> Divided<'a, '_> {
-    /// Copies all data, if there is any, before the tasks of the division begin. Several workers
-    /// copy if the division has several tasks, or if there is enough data to wake them.
+    /// Copies all data to the output, before the tasks of the division begin. A call in place
+    /// copies nothing. Several workers usually copy if the division has several tasks, or if the
+    /// copy reads and writes at least [`PARALLEL_BYTES`] in total.
     pub(in super::super) fn copy_before(&self) -> Result<(), ScatterError> {
         let streams = self.work.is_sparse();
         self.each_cut_of_output(&|span| {
@@ -154,8 +159,10 @@ impl<'a> Divided<'a, '_> {
         })
     }
 
-    /// Multiplies all of the output after the tasks of the division, if the operation requires this
-    /// and the tasks have not done it. The work is divided as in [`Self::copy_before`].
+    /// Multiplies the whole output by the operation's factor after the tasks of the division have
+    /// ended, unless the operation has no factor for the output or the tasks have already
+    /// multiplied their parts. A call in place multiplies nothing here. The output is divided among
+    /// the workers as in [`Self::copy_before`].
     pub(in super::super) fn multiply_after(&self) -> Result<(), ScatterError> {
         if self.transfer.access.operation.multiply.is_none() || self.fused_copy().is_some() {
             return Ok(());
@@ -170,7 +177,8 @@ impl<'a> Divided<'a, '_> {
         })
     }
 
-    /// Runs `task` on the output of a transfer that copies data, cut as by [`Access::each_cut`].
+    /// Runs `task` on the output of a transfer, cut by [`Access::each_cut`]. If the transfer copies
+    /// no data, the function does nothing.
     fn each_cut_of_output(&self, task: &(dyn Fn(&Span) + Sync)) -> Result<(), ScatterError> {
         let Some(copy) = &self.transfer.copy else {
             return Ok(());
@@ -179,16 +187,17 @@ impl<'a> Divided<'a, '_> {
         (self.transfer.access).each_cut(&copy.whole, is_shared, &self.workers, task)
     }
 
-    /// Returns the layout of data if the tiles of tasks are separate regions of the output. Each
-    /// task then copies its part of data just before it applies its windows.
+    /// Returns the loops of the copy of data, if tiles are separate regions of the output. Each
+    /// task then copies the data of a tile just before it applies the windows of the tile. `None`:
+    /// there is no data, or all data is copied before the first tile.
     pub(in super::super) fn fused_copy(&self) -> Option<&'a CopyGeometry> {
         let transfer = self.transfer;
         let copy = transfer.copy.as_ref()?;
         let one_region = match self.division {
             Division::Repetitions { .. } => true,
-            // The span of a range of slices has the loops of the window and one loop over slices.
-            // The span must store its loops without an allocation, because tasks make such spans
-            // (see `can_be_cut`).
+            // Each task makes a span for a range of slices. The span has the loops of the window
+            // and one loop over slices. The span must store these loops without an allocation,
+            // because an allocation in a task might fail after the first write (see `can_be_cut`).
             Division::Destinations { .. } | Division::Partitions { .. } => {
                 copy.slices.is_some() && copy.window.dims.is_inline_with(1)
             }
@@ -200,8 +209,9 @@ impl<'a> Divided<'a, '_> {
 }
 
 impl Transfer<'_> {
-    /// Applies the windows of a tile. If the copy is [fused](Divided::fused_copy), the function
-    /// first copies the tile's part of data, and finally multiplies what was written.
+    /// Calls `apply`, which applies the windows of a tile. If `fused` is the result of
+    /// [`Divided::fused_copy`], the function first copies the tile's part of data. After `apply`,
+    /// it multiplies the tile's part of the output, if the operation multiplies the output.
     pub(in super::super) fn fill_tile(
         &self,
         fused: Option<&CopyGeometry>,
@@ -211,10 +221,10 @@ impl Transfer<'_> {
         let Some(copy) = fused else {
             return apply();
         };
-        // A slice is all elements of one repetition that one destination number addresses. A tile
-        // with a range of destination numbers copies only the slices of these numbers. A copy of
-        // the whole repetition would overwrite slices of other tiles. `fused_copy` has checked that
-        // the loops over slices need no allocation.
+        // A slice is all elements of one repetition that one destination number addresses. For a
+        // tile with a range of destination numbers, only the slices of these numbers are copied: a
+        // copy of the whole repetition would overwrite slices of other tiles. `fused_copy` has
+        // checked that the loops over slices need no allocation.
         let slices = tile.destinations().map(|numbers| {
             let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             let slices = copy.span_of_slices(position(numbers.start), position(numbers.end));
@@ -231,8 +241,8 @@ impl Transfer<'_> {
             #[expect(unsafe_code, reason = "only one task has the tile")]
             // SAFETY: a `CopyGeometry` describes elements of data and output, which have one shape.
             // If the tile has a range of destinations, the copied elements are the slices of these
-            // destinations. Otherwise the copied elements are the whole repetition, which then
-            // belongs to this tile alone.
+            // destinations, which belong to this tile alone. Otherwise the copied elements are a
+            // whole repetition, which belongs to this tile alone.
             unsafe {
                 self.access.copy_span(span, origin, false);
             }

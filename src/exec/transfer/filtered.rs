@@ -1,8 +1,8 @@
-//! Applies the tuples of a range of destinations. The tuples are first collected from the whole
-//! list, in blocks.
+//! Applies the tuples of a range of destinations. A filter selects these tuples from the plan's
+//! list, block by block, and collects them in a short list.
 //!
-//! The module knows the buffers of a list, and what a list needs beside its numbers. It does not
-//! know how numbers are filtered.
+//! The module knows the buffers of the short list: the destination numbers, and the values or
+//! positions of the tuples. The module does not know how numbers are filtered.
 
 use std::ops::Range;
 
@@ -12,28 +12,31 @@ use crate::kernel::filter::{NoEntries, PositionEntries, ValueEntries, filter};
 use crate::kernel::{Elements, InstructionSet};
 use crate::plan::{Number, Span};
 
-/// Number of tuples that are filtered together. The tuples that pass form a list, and windows are
-/// prefetched within a list.
+/// Number of tuples in a block that is filtered at once. The selected tuples are appended to a
+/// list, which is applied when it has at least this number of tuples. Only windows of the list that
+/// is being applied are prefetched.
 const FILTERED_TUPLES: usize = 1024;
 
-/// Maximum number of tuples of a list: less than one block waits while one more block is filtered.
+/// Maximum number of tuples of a list. A block is filtered only while the list has fewer than
+/// `FILTERED_TUPLES` tuples, and adds at most `FILTERED_TUPLES` tuples.
 const ROOM: usize = 2 * FILTERED_TUPLES;
 
-/// What a list of collected tuples has beside its numbers.
+/// What a list of collected tuples stores for each tuple, in addition to its destination number.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
-    /// Nothing, for single elements that all have the value at this address.
+    /// Nothing. Windows are single elements, and all tuples have the value at this address.
     OneValue(Elements, *const u8),
-    /// Values, for single elements whose values are contiguous from this address on.
+    /// The value of the tuple. Windows are single elements. The values of all tuples of the plan
+    /// are contiguous from this address on.
     Values(Elements, *const u8),
-    /// Positions, for all other windows.
+    /// The position of the tuple in the plan's list. This variant is for all other windows.
     Positions,
 }
 
 /// Buffers of one list.
 struct List<N> {
     numbers: [N; ROOM],
-    /// Values of at most 8 bytes, or positions of 4 bytes.
+    /// Contiguous values of at most 8 bytes each, or contiguous positions of 4 bytes each.
     beside: [u64; ROOM],
     len: usize,
 }
@@ -47,12 +50,12 @@ impl<N: Width> List<N> {
         }
     }
 
-    /// Adds the tuples of a block whose number is in `range`.
+    /// Appends the tuples of a block whose destination number is in `range`.
     ///
     /// # Safety
     ///
-    /// For [`Beside::Values`], the values of all tuples have `size` bytes. They are initialised,
-    /// and nothing writes them during the call.
+    /// For [`Beside::Values`], each tuple of the plan has a value of `size` bytes. The values are
+    /// initialised, and nothing writes them during the call.
     #[expect(unsafe_code, reason = "reads values at their address")]
     #[inline(always)]
     unsafe fn add(
@@ -67,7 +70,8 @@ impl<N: Width> List<N> {
         macro_rules! keep_values {
             ($source:expr, $size:literal) => {{
                 let source = $source.cast::<[u8; $size]>().wrapping_add(first);
-                // SAFETY: the list has these tuples, and the caller guarantees their values.
+                // SAFETY: the plan's list has the tuples of the block, and the caller guarantees
+                // their values.
                 let values = unsafe { std::slice::from_raw_parts(source, numbers.len()) };
                 let words = bytemuck::cast_slice_mut::<_, [u8; $size]>(&mut self.beside);
                 let words = &mut words[self.len..];
@@ -103,9 +107,9 @@ impl<N: Width> List<N> {
 }
 
 impl Transfer<'_> {
-    /// Applies the tuples of the plan whose number is in `range`.
+    /// Applies the tuples of the plan whose destination number is in `range`.
     ///
-    /// The function is not inlined because the list is stored on its stack.
+    /// The function is not inlined, because it stores the list of collected tuples on the stack.
     #[inline(never)]
     pub(super) fn apply_filtered<N: Width>(
         &self,
@@ -115,7 +119,7 @@ impl Transfer<'_> {
         repetitions: Range<usize>,
         streams: bool,
     ) {
-        // `ByDestination` makes these tiles and refuses lists with more tuples.
+        // `ByDestination` makes these tiles. It refuses lists with more than `u32::MAX` tuples.
         debug_assert!(
             u32::try_from(numbers.len()).is_ok(),
             "positions have more than 32 bits"
@@ -129,10 +133,10 @@ impl Transfer<'_> {
                 let end = numbers.len().min(first + FILTERED_TUPLES);
                 let block = (numbers, first..end);
                 #[expect(unsafe_code, reason = "only one task has the tile")]
-                // SAFETY: `beside` returns the address of the values of all tuples. Each number was
-                // stored with its value or position. The tile has the destinations, and `window` is
-                // cut to its columns. If windows are streamed, the caller of `apply` has
-                // established that no two have one destination.
+                // SAFETY: `beside` has the address of the values of all tuples. The list has each
+                // number with its value or position. The tile has the destinations in `range`, and
+                // `window` is cut to the columns of the tile. If windows are streamed, the caller
+                // of `apply` has established that no two tuples have the same destination.
                 unsafe {
                     list.add(set, block, range, (beside, size));
                     if list.len >= FILTERED_TUPLES || end == numbers.len() {
@@ -144,7 +148,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns what lists have beside their numbers. The source of tuple 0 has the offset `read`.
+    /// Returns what a list stores for each tuple in addition to its destination number. `read` is
+    /// the offset of the window of tuple 0 in the updates.
     fn beside(&self, read: isize) -> Beside {
         match self.single_elements() {
             Some(elements) if self.is_one_value() => {
@@ -157,6 +162,8 @@ impl Transfer<'_> {
         }
     }
 
+    /// Applies the collected tuples of `list` in one repetition.
+    ///
     /// # Safety
     ///
     /// The caller guarantees what [`Self::apply_listed`] requires, for the tuples of `list`.
@@ -184,8 +191,8 @@ impl Transfer<'_> {
             }
         };
         let written = window.dst + origin.0;
-        // SAFETY: `list.beside` has one value per number, and is aligned for all types of at most
-        // 8 bytes. The caller guarantees the rest.
+        // SAFETY: `source` has one value per number, or one value for all numbers. `list.beside` is
+        // aligned for all types of at most 8 bytes. The caller guarantees the windows.
         unsafe { self.apply_elements(elements, numbers, written, source, self.is_near()) }
     }
 }

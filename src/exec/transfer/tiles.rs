@@ -1,8 +1,8 @@
-//! Runs a transfer tile by tile, in the order of tuples, as most schedules do.
+//! Cuts a divided transfer into tiles and runs the tiles on the workers. Most schedules apply the
+//! windows of each tile in the order of its tuples.
 //!
-//! A division states how a transfer is cut into parts. A tile is the part that one task runs. The
-//! module knows divisions, tiles and workers. The module does not know how a tile's windows are
-//! applied.
+//! A division states how a transfer is cut into parts. A tile is one of these parts. The module
+//! knows divisions, tiles and workers. The module does not know how a tile's windows are applied.
 
 use super::super::division::Division;
 use super::super::tasks::Workers;
@@ -14,9 +14,9 @@ use crate::work::{self, Work};
 
 /// A transfer that a schedule has divided, and the workers that run it.
 ///
-/// `division` is the result of `Scheduler::divide` for this transfer, in any number of parts, or
-/// [`Division::Whole`]. `Candidate::run` sets the division. `ByPartition` replaces it if a plan
-/// keeps partitions of another size.
+/// `division` is the result of `Scheduler::divide` for this transfer and some number of parts, or
+/// is [`Division::Whole`]. `Candidate::run` sets `division`. `ByPartition` changes its partition
+/// size if a kept plan has stored partitions of another size.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Divided<'a, 'w> {
     pub(in super::super) transfer: &'a Transfer<'a>,
@@ -26,9 +26,9 @@ pub(in super::super) struct Divided<'a, 'w> {
 }
 
 impl Divided<'_, '_> {
-    /// Applies the windows of every tile in the order of tuples. If tiles are separate regions of
-    /// the output, data is copied with each tile. Otherwise all data is copied before the first
-    /// tile.
+    /// Runs all tiles. The windows of each tile are applied in the order of its tuples. If tiles
+    /// are separate regions of the output ([`Self::fused_copy`]), the data of each tile is copied
+    /// just before its windows are applied. Otherwise all data is copied before the first tile.
     #[expect(unsafe_code, reason = "every piece is one tile")]
     pub(in super::super) fn run_tiles(&self) -> Result<(), ScatterError> {
         let (transfer, work) = (self.transfer, self.work);
@@ -44,18 +44,20 @@ impl Divided<'_, '_> {
         };
         let pieces = self.division.finer(work.pieces(self.division));
         let apply = |tile: &Tile| transfer.fill_tile(fused, tile, || transfer.apply(tile, streams));
-        // SAFETY: a schedule has made `division` for this transfer. The schedule calls this
-        // function after it has established what the division requires: `ByTuple::run` detects
-        // duplicates, and the other schedules require no more than `divide` has checked.
+        // SAFETY: a schedule has made `division` for this transfer. Before the schedule calls this
+        // function, it has established what the division requires. `ByTuple::run` has detected
+        // duplicates where it must. The other schedules that call this function require only what
+        // `divide` has checked.
         unsafe { self.each_tile(pieces, &whole, apply) }
     }
 
-    /// Runs `task` once with each tile of `pieces`. The tasks of the division share the tiles.
+    /// Runs `task` once with each tile of `pieces`. The tiles are distributed among as many tasks
+    /// of the pool as `self.division` has.
     ///
     /// # Safety
     ///
-    /// `pieces` is the division, or the division in more parts. A schedule has made the division
-    /// for this transfer and has prepared what the division requires.
+    /// `pieces` is `self.division`, or the same division with more parts. A schedule has made the
+    /// division for this transfer and has prepared what the division requires.
     #[expect(
         unsafe_code,
         reason = "makes tiles, which need the caller's guarantees"
@@ -68,8 +70,7 @@ impl Divided<'_, '_> {
     ) -> Result<(), ScatterError> {
         (self.workers).run_pieces(self.division.tasks(), pieces.tasks(), &|index| {
             // SAFETY: the caller guarantees that a schedule has made and prepared the division.
-            // `run_pieces` passes each tile number (`index`) to one task once, so each tile is made
-            // once.
+            // `run_pieces` passes no tile number (`index`) twice, so no tile is made twice.
             let tile = unsafe { Tile::new(pieces, index, whole) };
             task(&tile);
         })
@@ -77,8 +78,9 @@ impl Divided<'_, '_> {
 }
 
 impl Transfer<'_> {
-    /// Whether windows are written by streaming stores. The function decides this once, before any
-    /// task begins.
+    /// Whether windows are written by streaming stores. If this depends on duplicates, the function
+    /// detects duplicates, and returns `false` if the detection fails. The function is called
+    /// before any task begins.
     fn streams(&self, work: &Workload<'_>) -> bool {
         let streams = match work.streaming() {
             Streaming::Never => false,

@@ -1,5 +1,6 @@
-//! Applies the windows of a tile in the order of its tuples. Only this module chooses between the
-//! loops over single elements, over rows and over lists of jobs.
+//! Applies the windows of a tile in the order of its tuples. For each list of tuples, this module
+//! chooses one of three loops: over single elements, over contiguous rows, or over lists of jobs
+//! for all other windows.
 
 use super::super::one_value::OneValue;
 use super::super::scratch::Scratch;
@@ -11,18 +12,20 @@ use crate::kernel::filter::Filtered;
 use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
-/// Number of tuples whose positions in the updates are listed together, if tuples were skipped.
+/// Number of tuples whose positions in the updates are collected on the stack for one call of a
+/// kernel for rows, if tuples were skipped.
 const LISTED_TUPLES: usize = 256;
 
-/// Number of tuples whose values are collected together, if tuples were skipped.
+/// Number of tuples whose values are collected on the stack for one call of a kernel for single
+/// elements, if tuples were skipped.
 const COLLECTED_TUPLES: usize = 1024;
 
-/// A width of destination numbers, and the kernels for it.
+/// Integer type of destination numbers (`u32` or `u64`), and the kernels for this type.
 pub(in super::super) trait Width: Number + Scratch + Filtered {
-    /// Returns the kernel for single elements.
+    /// Returns the kernel for single elements with destination numbers of this type.
     fn kernel(elements: Elements) -> ElementsFn<Self>;
-    /// Returns `numbers`, a list of destination numbers, with the type that kernels over rows
-    /// require. `None`: kernels over rows do not support destination numbers of this width.
+    /// Returns the destination numbers `numbers` as `u32`, the only type that kernels over rows
+    /// support. Returns `None` for `u64`.
     fn for_rows(numbers: &[Self]) -> Option<&[u32]>;
 }
 
@@ -46,7 +49,8 @@ impl Width for u64 {
     }
 }
 
-/// A list of tuples: the destination number of each, and its position in the plan's list.
+/// A list of tuples: the destination number of each tuple, and the position of each tuple in the
+/// plan's list.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct TupleList<'l, N> {
     pub(in super::super) numbers: &'l [N],
@@ -56,15 +60,16 @@ pub(in super::super) struct TupleList<'l, N> {
 /// Positions of tuples in the plan's list.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Positions<'l> {
-    /// Consecutive positions, from this one on.
+    /// Consecutive positions that begin at this position.
     From(usize),
-    /// One position per number.
+    /// One position for each destination number.
     Each(&'l [u32]),
 }
 
 impl Transfer<'_> {
-    /// Applies the windows of a tile in the order of its tuples. `streams`: whether windows that
-    /// are long enough are written by streaming stores. Destinations must then be distinct.
+    /// Applies the windows of a tile in the order of its tuples. `streams` requests streaming
+    /// stores for windows that are long enough. If `streams` is set, no two tuples may write the
+    /// same window: the destinations of a scatter must be distinct.
     pub(in super::super) fn apply(&self, tile: &Tile, streams: bool) {
         match self.plan.destinations() {
             Destinations::Narrow(numbers) => self.apply_part(numbers, tile, streams),
@@ -85,9 +90,9 @@ impl Transfer<'_> {
                 for repetition in tile.repetitions() {
                     let origin = self.geometry.repetition(repetition);
                     #[expect(unsafe_code, reason = "only one task has the tile")]
-                    // SAFETY: the tile has the windows of its tuples. `window` is cut to the
-                    // columns of the tile. If windows are streamed, the caller has established that
-                    // no two have one destination.
+                    // SAFETY: no other task has the tile, so no other task accesses the windows
+                    // that the tile writes. `window` has only the columns of the tile. If `streams`
+                    // is set, the caller has established that no two tuples write the same window.
                     unsafe {
                         self.apply_listed(list, window, origin, joins, streams);
                     }
@@ -103,22 +108,23 @@ impl Transfer<'_> {
         }
     }
 
-    /// Whether joining the windows of consecutive tuples pays: the average run becomes at least
-    /// twice as long. Gathers do not join; the gain was not measured.
+    /// Whether windows of consecutive tuples are joined to one run. Joining pays if fewer than half
+    /// of the tuples begin a new run. Gathers do not join, because the gain was not measured.
     fn joins(&self) -> bool {
         self.direction == Direction::Scatter
             && self.geometry.joins
             && self.plan.facts().breaks * 2 < self.plan.tuples()
     }
 
-    /// Returns the kernels for single elements, if windows are single elements and their sources
-    /// are contiguous or are one element.
+    /// Returns the kernels for single elements, if the windows of a scatter are single elements
+    /// that are not joined, and if their sources are contiguous or are all the same element.
     pub(in super::super) fn single_elements(&self) -> Option<Elements> {
         let elements = self.element_kernels()?;
         (self.source_step() == Some(1) || self.is_one_value()).then_some(elements)
     }
 
-    /// Returns the kernels for single elements, if windows are single elements that are not joined.
+    /// Returns the kernels for single elements, if the windows of a scatter are single elements
+    /// that are not joined.
     fn element_kernels(&self) -> Option<Elements> {
         let is_single = self.direction == Direction::Scatter
             && self.geometry.window.elements() == 1
@@ -126,26 +132,30 @@ impl Transfer<'_> {
         self.kernels().apply_elements.filter(|_| is_single)
     }
 
-    /// Whether all windows of the list are one window.
+    /// Whether the listed tensor has stride 0 between tuples. All tuples then have the same window
+    /// of this tensor, for example one value for all updates.
     pub(in super::super) fn is_one_value(&self) -> bool {
         self.geometry.source_step() == Some(0)
     }
 
-    /// Whether the windows that destination numbers address span little enough memory to be in a
-    /// cache soon.
+    /// Whether the windows of all destination numbers span at most `near_bytes` bytes. A cache
+    /// holds such a region after the first tuples, so its windows are not prefetched.
     pub(super) fn is_near(&self) -> bool {
         self.plan.scale().bytes(self.kernels().size) <= self.access.context.variants.near_bytes
     }
 
-    /// Whether rows of the list are worth a prefetch when they are not read in order.
+    /// Whether prefetching the rows of the listed tensor pays, if these rows are not read in order.
+    /// Each row must be longer than a cache line, and all rows together must have at least
+    /// `far_bytes` bytes.
     fn are_sources_far(&self, window: &Span) -> bool {
         let bytes = window.elements() * self.kernels().size;
         let updates = self.plan.tuples().saturating_mul(bytes) as u64;
         bytes > LINE_BYTES && updates >= self.access.context.variants.far_bytes
     }
 
-    /// Whether windows are long enough to be streamed. A plain store would first read the old
-    /// contents of their cache lines, in vain.
+    /// Whether the window of a scatter, or a run of a gather's window, is long enough for streaming
+    /// stores. An ordinary store first reads the old contents of a cache line, although the window
+    /// overwrites them.
     fn is_streamed(&self, window: &Span) -> bool {
         let size = self.kernels().size;
         match self.direction {
@@ -154,8 +164,9 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the kernel for rows, if windows are contiguous rows at a constant stride in the
-    /// list. If tuples were skipped, only scatters have such a kernel.
+    /// Returns the kernel for rows, and the placement of the rows. Windows must be contiguous rows,
+    /// and the listed tensor must have a constant stride between tuples. Gathers that skip tuples
+    /// or multiply by a factor have no such kernel.
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
             Direction::Scatter => self.kernels().apply_rows,
@@ -180,17 +191,17 @@ impl Transfer<'_> {
         Some((kernel, form))
     }
 
-    /// Applies the windows of a list of tuples in one repetition. `joins`: whether windows that are
-    /// contiguous in the source and in the destination become one run.
+    /// Applies the windows of a list of tuples in one repetition. If `joins` is set, consecutive
+    /// windows that are contiguous in the source and in the destination become one run.
     ///
     /// # Safety
     ///
-    /// - `list.positions` are positions in the plan's list. The tuples at these positions have the
-    ///   destination numbers `list.numbers`.
-    /// - Nothing else reads or writes the windows of these tuples, of the form `window`, in the
-    ///   repetition that begins at `origin` (see [`Tile`]).
-    /// - If windows are written by streaming stores (`streams`), no two windows have one
-    ///   destination.
+    /// - `list.positions` are positions in the plan's list. `list.numbers` are the destination
+    ///   numbers of the tuples at these positions.
+    /// - `window` is the form of the tuples' windows. `origin` has the offsets of the repetition.
+    ///   During the call, nothing else writes the windows that are read, and nothing else reads or
+    ///   writes the windows that are written (see [`Tile`]).
+    /// - If `streams` is set, no two tuples write the same window.
     #[expect(unsafe_code, reason = "passes elements and rows directly to a kernel")]
     pub(in super::super) unsafe fn apply_listed<N: Width>(
         &self,
@@ -208,34 +219,38 @@ impl Transfer<'_> {
         };
         if let (Some(elements), Some(first)) = (self.single_elements(), first) {
             let source = self.access.read_at(read + first);
-            // SAFETY: the caller of `Transfer::new` vouches for the tensors, and the plan has
-            // checked the numbers against their layout. `single_elements` has checked that windows
-            // are single elements with contiguous sources or one source. The caller vouches that
-            // nothing else accesses the windows.
+            // SAFETY: the caller of `Transfer::new` guarantees that the tensors are valid, and the
+            // plan has checked the destination numbers against their layout. `single_elements` has
+            // checked that windows are single elements with contiguous sources or one source. The
+            // caller guarantees that nothing else accesses the written windows.
             return unsafe {
                 self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
         }
         if let Some((elements, listed)) = self.listed_elements() {
-            // SAFETY: the caller guarantees what this call requires.
+            // SAFETY: the caller guarantees the conditions of `apply_listed`, and `listed_elements`
+            // has returned `elements` and `listed`.
             return unsafe { self.apply_listed_elements(elements, listed, list, (written, read)) };
         }
         let streams = streams && self.is_streamed(window);
         if let (false, false, Some((kernel, form)), Some(numbers)) =
             (joins, streams, self.rows(window), N::for_rows(list.numbers))
         {
-            // SAFETY: as above. `rows` has checked that windows are contiguous in the source and in
+            // SAFETY: the caller guarantees the conditions of `apply_listed`. `rows` has returned
+            // `kernel` and `form` after it checked that windows are contiguous in the source and in
             // the destination.
             return unsafe {
                 self.apply_rows(kernel, form, (numbers, list.positions), (written, read));
             };
         }
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: the caller guarantees the conditions of `apply_listed`.
         unsafe { self.walk(list, window, origin, joins, streams) }
     }
 
-    /// Applies rows whose tuples have `numbers`, at `positions` in the plan's list. `origin` has
-    /// the offsets of window number 0 and of the first listed window.
+    /// Applies contiguous rows. Their tuples have the destination numbers `numbers`, and the
+    /// positions `positions` in the plan's list. `origin` has an offset in the written tensor, then
+    /// an offset in the read tensor. In the numbered tensor, this is the offset of window number 0.
+    /// In the listed tensor, this is the offset of the first window.
     ///
     /// # Safety
     ///
@@ -254,8 +269,9 @@ impl Transfer<'_> {
             let (dst, src) = self.placed(0, first, origin);
             let (dst, src) = (self.access.written_at(dst), self.access.read_at(src));
             let form = RowsForm { sources, ..form };
-            // SAFETY: the caller guarantees the rows of the tuples. `sources` has the position of
-            // each tuple in the updates, or the tuples are contiguous from `first` on.
+            // SAFETY: the caller guarantees that the rows of the tuples can be accessed. `sources`
+            // has the position of each tuple in the listed tensor. If `sources` is `None`, the
+            // positions are consecutive, and `src` is the address of the first row.
             unsafe { kernel(dst, src, numbers, form) };
         };
         let listed = self.listed_positions();
@@ -278,8 +294,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the position in the updates of each tuple of the plan's list, if tuples were skipped
-    /// and positions have 32 bits.
+    /// Returns the position in the updates of each tuple of the plan's list. Returns `None` if no
+    /// tuple was skipped, or if positions have 64 bits.
     pub(in super::super) fn listed_positions(&self) -> Option<&[u32]> {
         let listed = self.plan.positions().and_then(Destinations::narrow);
         debug_assert!(
@@ -291,8 +307,9 @@ impl Transfer<'_> {
         listed
     }
 
-    /// Returns the kernels for single elements and the position of each tuple in the updates, if
-    /// windows are single elements with contiguous sources and tuples were skipped.
+    /// Returns the kernels for single elements, and the position of each tuple in the updates.
+    /// Returns `None` unless tuples were skipped, the updates are contiguous, and the windows of a
+    /// scatter are single elements of 1, 2, 4 or 8 bytes that are not joined.
     pub(in super::super) fn listed_elements(&self) -> Option<(Elements, &[u32])> {
         let has_values =
             self.geometry.source_step() == Some(1) && matches!(self.kernels().size, 1 | 2 | 4 | 8);
@@ -300,9 +317,9 @@ impl Transfer<'_> {
         Some((elements, self.listed_positions()?))
     }
 
-    /// Applies single elements whose values are not contiguous, because tuples were skipped. The
-    /// values are first collected on the stack. `origin` has the offsets of window number 0 and of
-    /// the first update.
+    /// Applies single elements of a plan that skipped tuples. Their values are not contiguous in
+    /// the updates, so they are first collected on the stack. `written` is the offset of window
+    /// number 0 in the output. `read` is the offset of the first update.
     ///
     /// # Safety
     ///
@@ -330,7 +347,8 @@ impl Transfer<'_> {
                     let source = source.cast::<[u8; $bytes]>();
                     let values = bytemuck::cast_slice_mut::<_, [u8; $bytes]>(&mut values);
                     for (tuple, value) in values[..numbers.len()].iter_mut().enumerate() {
-                        // SAFETY: the updates have an element of this size at each position.
+                        // SAFETY: `position` returns a position in the updates, whose elements have
+                        // this size.
                         *value = unsafe { *source.add(position(tuple)) };
                     }
                 }};
@@ -342,20 +360,20 @@ impl Transfer<'_> {
                 _ => collect!(8),
             }
             let source = values.as_ptr().cast();
-            // SAFETY: there is one value for each number, aligned for all types of at most 8 bytes.
-            // The caller guarantees the windows.
+            // SAFETY: `source` has one value for each of `numbers`, and is aligned for all types of
+            // at most 8 bytes. The caller guarantees the conditions of the written windows.
             unsafe { self.apply_elements(elements, numbers, written, source, self.is_near()) };
         }
     }
 
-    /// Applies single elements. Their sources are contiguous from `source` on, or all of them are
-    /// the element at `source`.
+    /// Applies single elements. If all tuples have one value, `source` is its address. Otherwise
+    /// the values are contiguous, and `source` is the address of the first value.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`Self::apply_listed`] requires, with windows that are single
-    /// elements. Window number 0 begins at the offset `written`. `source` has one element per
-    /// number, or one element for all numbers.
+    /// The caller guarantees what [`Self::apply_listed`] requires, for windows that are single
+    /// elements. In the output, window number 0 begins at the offset `written`. At `source` there
+    /// is one element for each of `numbers`, or one element if all tuples have one value.
     #[expect(unsafe_code, reason = "passes single elements directly to a kernel")]
     pub(in super::super) unsafe fn apply_elements<N: Width>(
         &self,
@@ -370,7 +388,7 @@ impl Transfer<'_> {
             is_near,
         };
         let (kernel, dst) = (N::kernel(elements), self.access.written_at(written));
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: the caller guarantees the conditions of the kernel.
         unsafe {
             if self.is_one_value() {
                 let size = self.kernels().size;
@@ -393,7 +411,7 @@ impl Transfer<'_> {
         joins: bool,
         streams: bool,
     ) {
-        // SAFETY: the caller vouches for the windows that are pushed.
+        // SAFETY: the caller guarantees the conditions of all windows that are pushed to the sink.
         let mut sink = unsafe { self.window_sink(self.kernels().apply, window, streams) };
         let numbers = list.numbers.iter().map(|number| number.get());
         let window_at = |(number, position)| self.window_at(number, position, origin);

@@ -7,10 +7,13 @@ use std::arch::x86_64 as x86;
 use crate::kernel::reduce::{Mul, Reducer, Vector};
 use crate::kernel::scalar::Complex;
 
-/// Defines vectors of complex numbers and their product. A row lists the register, the component
-/// type and the number of elements, then the instructions. The instructions load, store, multiply,
-/// subtract and add alternately, broadcast each real part, broadcast each imaginary part, and swap
-/// the real and imaginary parts.
+/// Defines vectors of complex numbers and their product. A row lists the name of the vector type,
+/// the register, the component type, the number of complex numbers, and seven instructions. In this
+/// order, the instructions:
+/// - load a vector, store a vector, and multiply two vectors,
+/// - subtract in the lanes of real parts and add in the lanes of imaginary parts,
+/// - copy each real part over its imaginary part, and each imaginary part over its real part,
+/// - swap the real and imaginary part of each number.
 macro_rules! complex_vectors {
     ($(
         $(#[$meaning:meta])*

@@ -1,4 +1,4 @@
-//! The lanes that a filter keeps, with AVX2.
+//! Vectors of the filter, with AVX2.
 
 #![allow(unsafe_code, reason = "calls intrinsics of machine instructions")]
 #![expect(
@@ -12,13 +12,14 @@ use std::arch::x86_64 as x86;
 
 use crate::kernel::lanes::Vectors;
 
-/// Eight lanes of 32 bits. AVX2 has no compression, so a table has a permutation for each mask.
+/// Vectors of eight lanes of 32 bits. AVX2 has no instruction that moves the lanes of a mask to the
+/// first lanes. So a table has a permutation for each mask.
 pub(in super::super) struct Eight;
 
 const LANES: usize = Eight::LANES;
 
-/// For each mask of eight lanes: the numbers of its lanes in ascending order, one byte each, the
-/// first in the lowest byte.
+/// For each mask of eight lanes: the positions of its set bits in ascending order, one byte each.
+/// The lowest position is in the lowest byte. The remaining bytes are 0.
 static PERMUTATIONS: [u64; 256] = permutations();
 
 const fn permutations() -> [u64; 256] {
@@ -38,7 +39,8 @@ const fn permutations() -> [u64; 256] {
     permutations
 }
 
-/// For each mask of four lanes of 64 bits: the mask of their halves.
+/// For each mask of four lanes of 64 bits: the mask of eight lanes of 32 bits that selects both
+/// halves of each set lane.
 const HALVES: [u8; 16] = halves();
 
 const fn halves() -> [u8; 16] {
@@ -77,7 +79,8 @@ impl Vectors for Eight {
     #[inline(always)]
     fn inside_half(numbers: &[u64], start: u64, span: u64) -> u32 {
         assert!(numbers.len() == 4, "a slice of one vector");
-        // AVX2 compares only signed integers.
+        // AVX2 has only a signed comparison for "greater". `BIAS` maps the unsigned order to the
+        // signed order.
         const BIAS: u64 = 1 << 63;
         // SAFETY: `numbers` has 32 bytes. The machine has AVX2, see the module `avx2`.
         let outside = unsafe {
@@ -113,7 +116,9 @@ impl Vectors for Eight {
                 x86::_mm256_castsi256_ps(low),
                 x86::_mm256_castsi256_ps(high),
             );
-            // Two numbers of `low`, two of `high`, then the other two of each.
+            // `pairs` has the low 32 bits of two numbers of `low`, then of two numbers of `high`,
+            // then of the other two numbers of `low` and of `high`. The permutation restores their
+            // order.
             let pairs = x86::_mm256_shuffle_ps::<0b10_00_10_00>(low, high);
             let pairs = x86::_mm256_castps_si256(pairs);
             x86::_mm256_permute4x64_epi64::<0b11_01_10_00>(pairs)
@@ -175,14 +180,15 @@ impl Vectors for Eight {
         }
     }
 
-    /// AVX2 does not include the instruction that counts bits, so this is a table.
+    /// Returns the number of set bits of `mask`, from a table. AVX2 does not include the
+    /// instruction that counts bits.
     #[inline(always)]
     fn count(mask: u32) -> usize {
         usize::from(COUNTS[mask as usize & 0xff])
     }
 }
 
-/// The number of lanes of each mask.
+/// For each mask of eight lanes: the number of its set bits.
 static COUNTS: [u8; 256] = counts();
 
 const fn counts() -> [u8; 256] {
@@ -195,12 +201,14 @@ const fn counts() -> [u8; 256] {
     counts
 }
 
-/// Returns the low 16 bits of each lane. The other bits of the lanes are zero.
+/// Returns the low 16 bits of each lane of `lanes`. The high 16 bits of each lane must be zero,
+/// because the instruction saturates.
 #[inline(always)]
 fn low_halves(lanes: x86::__m256i) -> x86::__m128i {
     // SAFETY: the machine has AVX2, see the module `avx2`.
     unsafe {
-        // The instruction packs each half of the vector by itself.
+        // The instruction packs each 128-bit half of the vector separately. The permutation joins
+        // the two results.
         let packed = x86::_mm256_packus_epi32(lanes, lanes);
         x86::_mm256_castsi256_si128(x86::_mm256_permute4x64_epi64::<0b1000>(packed))
     }

@@ -1,11 +1,12 @@
 //! Sums, differences and products of binary16 with AVX and F16C.
 //!
-//! A vector holds `f32` values, and `store` rounds them. So exactly one operation must be between
-//! `load` and `store`.
+//! A vector holds binary16 values as `f32`, and `store` rounds them to binary16. The result of each
+//! operation must be rounded to binary16. So exactly one operation must be between `load` and
+//! `store`.
 //!
-//! Vectors of bfloat16 that unpack to `f32` were measured too. Such vectors were a quarter faster
-//! for long rows (250 ns instead of 330 ns for 4 KiB). They were up to four times slower for runs
-//! shorter than a vector, where the loop of the compiler is better.
+//! Vectors of bfloat16 that unpack to `f32` were measured too, and left out. For long rows, such
+//! vectors took 250 ns for 4 KiB, and the loop of the compiler took 330 ns. For runs shorter than a
+//! vector, such vectors were up to four times slower than the loop of the compiler.
 
 #![allow(unsafe_code, reason = "calls intrinsics of machine instructions")]
 
@@ -16,24 +17,25 @@ use crate::kernel::reduce::{Arithmetic, Vector, arithmetic};
 
 const NEAREST_EVEN: i32 = x86::_MM_FROUND_TO_NEAREST_INT;
 
-/// An [`F16`] that machine instructions convert.
+/// A binary16 value that F16C instructions convert to `f32` and back.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(in super::super) struct F16c(pub(in super::super) F16);
 
 impl F16c {
-    /// Returns the value in the lowest lane, with zeros in the other lanes.
+    /// Returns a vector with the value as `f32` in the lowest lane, and zeros in the other lanes.
     ///
-    /// `narrow` gets all lanes. With only the lowest lane, the compiler would insert each element
-    /// into the old contents of a register, so that each element would wait for the previous
-    /// element.
+    /// `narrow` gets the whole vector. If `narrow` got only the lowest lane, the compiler would
+    /// insert each element into the old contents of a register. Each element would then wait for
+    /// the previous element.
     #[inline(always)]
     fn widen(self) -> x86::__m128 {
         // SAFETY: the machine has F16C, see the module `avx2`.
         unsafe { x86::_mm_cvtph_ps(x86::_mm_cvtsi32_si128(i32::from(self.0.0))) }
     }
 
-    /// Converts the `f32` in the lowest lane to `f16`, rounded to the nearest value, ties to even.
+    /// Converts the `f32` in the lowest lane to binary16, rounded to the nearest value, ties to
+    /// even.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -57,7 +59,7 @@ arithmetic!(F16c: |a, b|
     // SAFETY: SSE is part of x86-64.
     F16c::narrow(unsafe { x86::_mm_mul_ps(a.widen(), b.widen()) }));
 
-/// Eight `F16c`, as `f32` values.
+/// A vector of eight binary16 values, held as `f32`.
 #[derive(Clone, Copy)]
 pub(in super::super) struct EightF16(x86::__m256);
 

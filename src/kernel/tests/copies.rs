@@ -1,4 +1,4 @@
-//! Tests of copies, streaming copies and clones.
+//! Tests of copies, copies with streaming stores, and clones.
 
 use super::super::InstructionSet;
 use super::super::Job;
@@ -19,7 +19,8 @@ use crate::reduction::Reduction;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Returns the kernels of each element width on each instruction set.
+/// Returns the kernels that copy elements, for each element width and each instruction set of this
+/// machine.
 fn rows() -> impl Iterator<Item = &'static Kernels> {
     let one_per_width = [
         DType::U8,
@@ -40,7 +41,8 @@ fn random_bytes(count: usize, seed: u64) -> Vec<u8> {
     (0..count).map(|_| bits.next().to_le_bytes()[0]).collect()
 }
 
-/// Runs `jobs` and compares the whole destination, including elements that must not change.
+/// Runs `jobs` and compares the whole destination with the expected bytes, including elements that
+/// must not change.
 fn check(kernel: RunsFn, size: usize, misaligned: [usize; 2], jobs: &[Job], steps: Steps) {
     let end =
         |start: isize, step: isize, len| positions(start, step, len).max().map_or(0, |p| p + 2);
@@ -86,8 +88,8 @@ fn contiguous_runs_of_every_length() {
 
 #[test]
 fn steps_of_every_kind() {
-    // Strides of the destination and of the source. A source stride of 0 reads one source element
-    // for the whole run. A stride of 2 uses every second element. A negative stride goes backwards.
+    // Strides, in elements: (destination, source). With a source stride of 0, the whole run reads
+    // one source element. A negative stride goes to lower addresses.
     let steps = [
         (1, 0),
         (2, 1),
@@ -123,8 +125,8 @@ fn the_last_job_of_a_destination_stays() {
     }
 }
 
-/// Returns the kernels that copy elements of `W` bytes by streaming stores. Each kernel is paired
-/// with `W`, the bytes of an element.
+/// Returns the kernels that copy elements of `W` bytes with streaming stores. Each pair is `W` and
+/// a kernel.
 fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
     let element = match W {
         1 => DType::U8,
@@ -160,8 +162,8 @@ fn streams_at_every_alignment() {
         ]
     });
     for (size, stream) in streams.flatten() {
-        // Bytes of a copied run. The kernel copies runs of at least 256 bytes with streaming
-        // stores. The longest runs have several cache lines and an incomplete last cache line.
+        // Bytes of a copied run. The kernel uses streaming stores in runs of at least 256 bytes.
+        // The longest runs have several cache lines and can end inside a cache line.
         for bytes in [0, 16, 240, 256, 272, 1008, 1104] {
             for start in (0..128).step_by(size) {
                 let len = bytes / size;
@@ -224,7 +226,7 @@ fn rows_with_repeated_numbers() {
     }
 }
 
-/// Clones a whole slice in reversed order.
+/// Clones all elements of `src` into `dst`, in reversed order.
 fn clone_backwards<T: Clone>(dst: &mut [T], src: &[T]) {
     assert_eq!(dst.len(), src.len(), "slices of one length");
     let row = Kernels::cloned::<T>();
@@ -235,7 +237,7 @@ fn clone_backwards<T: Clone>(dst: &mut [T], src: &[T]) {
         len: src.len(),
     };
     let steps = Steps { dst: 1, src: -1 };
-    // SAFETY: both slices have the same number of elements, and all are initialised.
+    // SAFETY: the two slices have the same number of elements, and all elements are initialised.
     unsafe { (row.apply)(dst.as_mut_ptr().cast(), src.as_ptr().cast(), &[job], steps) };
 }
 
@@ -265,7 +267,7 @@ fn clones_of_strings_and_of_nothing() {
 
 #[test]
 fn a_clone_that_panics_leaves_valid_values() {
-    /// A value whose third clone panics.
+    /// A value that counts clones in a counter shared by all values. The third clone panics.
     struct Fuse<'a>(&'a Cell<u32>, Box<u32>);
 
     impl Clone for Fuse<'_> {

@@ -1,4 +1,5 @@
-//! Compares filters with a plain filter, on every instruction set of this machine.
+//! Tests that compare the filters of `kernel::filter` with a filter by iterators, on every
+//! instruction set of this machine.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -7,17 +8,19 @@ use super::super::InstructionSet;
 use super::super::filter::{Filtered, NoEntries, PositionEntries, ValueEntries, filter};
 use super::Bits;
 
-/// Lengths around each number of lanes, and around the blocks of the schedule by destination.
+/// Returns lengths of lists: around the number of lanes of each vector, and around 1024, the length
+/// of the blocks that the schedule by destination filters.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..70).chain(1023..=1025)
 }
 
-/// Returns `len` numbers of `lowest..lowest + count`, at random.
+/// Returns `len` random numbers in `lowest..lowest + count`.
 fn random_numbers(bits: &mut Bits, len: usize, lowest: u64, count: u64) -> Vec<u64> {
     (0..len).map(|_| lowest + bits.next() % count).collect()
 }
 
-/// Returns ranges that keep no number, all numbers, some of them, the first, and the last.
+/// Returns ranges for a list of numbers: ranges that contain no number, all numbers, or some
+/// numbers, a range with only the first number, and a range with only the last number.
 fn ranges(numbers: &[u64], lowest: u64, count: u64) -> Vec<Range<u64>> {
     let (middle, end) = (lowest + count / 2, lowest + count);
     let mut ranges = vec![
@@ -35,8 +38,8 @@ fn ranges(numbers: &[u64], lowest: u64, count: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Checks what `run` keeps of `numbers` as `K`, with the entry of each. `run` gets room for one
-/// entry per number.
+/// Checks that `run` keeps the numbers of `numbers` that are in `range`, as integers of type `K`,
+/// and the entry of each kept number. `run` gets room for all numbers and all entries.
 fn check<N, K, E>(
     numbers: &[N],
     range: &Range<u64>,
@@ -64,7 +67,8 @@ fn check<N, K, E>(
     }
 }
 
-/// Returns values of `W` bytes. No two of at least 2 bytes are equal.
+/// Returns `len` values of `W` bytes. If `W` is at least 2, the values are distinct (for up to
+/// 65536 values).
 fn values<const W: usize>(len: usize) -> Vec<[u8; W]> {
     let value = |at: usize| {
         let bytes = (at as u64)
@@ -127,7 +131,7 @@ where
 #[test]
 fn numbers_of_32_bits() {
     let mut bits = Bits(1);
-    // From zero, around the sign, and up to the last number.
+    // Numbers from 0 on, numbers around 2^31 (the sign bit), and numbers up to `u32::MAX`.
     for (lowest, count) in [(0, 5), ((1 << 31) - 9, 18), (u64::from(u32::MAX) - 9, 10)] {
         for len in lengths() {
             let numbers = random_numbers(&mut bits, len, lowest, count);
@@ -141,7 +145,8 @@ fn numbers_of_32_bits() {
 #[test]
 fn numbers_of_64_bits() {
     let mut bits = Bits(2);
-    // From zero, around 32 and 33 bits, around the sign, and up to the last number but one.
+    // Numbers from 0 on, numbers around 2^32, 2^33 and 2^63 (the sign bit), and numbers up to
+    // `u64::MAX - 1`.
     let cases = [
         (0, 5),
         ((1 << 32) - 9, 18),
@@ -158,13 +163,14 @@ fn numbers_of_64_bits() {
             }
         }
     }
-    // The low halves do not tell which numbers are inside.
+    // All numbers have equal low 32 bits. Only the high 32 bits decide which numbers are in the
+    // range.
     let numbers: Vec<u64> = (0..99).map(|at| (at % 3) << 32 | 7).collect();
     check_all::<u64, u64>(&numbers, &((1 << 32)..(2 << 32)));
     check_all::<u64, u32>(&numbers, &((1 << 32)..(2 << 32)));
 }
 
-/// Each mask of eight numbers.
+/// Each of the 256 combinations of kept numbers among eight numbers.
 #[test]
 fn every_mask() {
     for mask in 0..256_u64 {

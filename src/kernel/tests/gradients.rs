@@ -1,6 +1,6 @@
-//! Tests of the gradients of minima and maxima, for every instruction set and several strides. The
-//! groups are short and long: kernels count the ties of short groups in 32 bits, and the ties of
-//! long groups in 64 bits.
+//! Tests of the gradients of maxima with ties, for every instruction set of this machine and
+//! several strides. The groups have 3, 5 or 40 updates. In tests, kernels count the ties of groups
+//! of at least 20 updates in 64 bits, and the ties of smaller groups in 32 bits.
 
 use crate::element::DType;
 use crate::kernel::{
@@ -15,8 +15,9 @@ fn numbered(values: &mut [f32], step: isize) -> Numbered {
     }
 }
 
-/// Returns the gradients of data and of `tuples` updates, for rows of `len` elements with the
-/// stride `step`. Every third update is equal to data, and the others are smaller.
+/// Computes the gradients for data and for `tuples` updates of one destination. A row has `len`
+/// elements with the stride `step`. Updates 0, 3, 6 and so on are equal to data, and the other
+/// updates are smaller.
 fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32>, Vec<f32>) {
     let row = len * step;
     let mut gradient: Vec<f32> = (0..row).map(|at| 1.0 + at as f32).collect();
@@ -59,9 +60,9 @@ fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32
         factor_of_updates: 2.0,
     };
     let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have a maximum");
-    // SAFETY: the call has one group. The group has one destination and `tuples` sources.
-    // `gradient`, `data` and `of_data` have the row of this destination. `updates` and `of_updates`
-    // have one row for each source.
+    // SAFETY: the call has one group, with one destination and `tuples` sources. `gradient`, `data`
+    // and `of_data` each have one row, for this destination. `updates` and `of_updates` each have
+    // one row for each source.
     unsafe { kernel(&tensors, &[group], &shares) };
     (of_data, of_updates)
 }

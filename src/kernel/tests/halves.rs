@@ -1,5 +1,5 @@
-//! Tests of the conversions of 16-bit floats: all values that widen, and the critical values that
-//! narrow.
+//! Tests of the conversions of 16-bit floats: `f32` from every 16-bit value, and 16-bit values from
+//! the `f32` values that are critical for rounding.
 
 use super::super::half::Bf16;
 use super::super::half::F16;
@@ -8,8 +8,9 @@ use super::reference::BFLOAT16;
 use super::reference::FLOAT16;
 use super::reference::Format;
 
-/// Returns the `f32` values that are critical for rounding: every value of the format, the midpoint
-/// to the next value, and the neighbours of both.
+/// Returns the `f32` values that are critical for rounding: every value of the 16-bit format, the
+/// midpoint between it and the next value of the format, and the `f32` neighbours of both, with
+/// both signs.
 fn corners(format: Format) -> impl Iterator<Item = f32> {
     (0..0x7fff_u16).flat_map(move |bits| {
         #[expect(
@@ -25,7 +26,7 @@ fn corners(format: Format) -> impl Iterator<Item = f32> {
     })
 }
 
-/// Returns `f32` values of every exponent, including the smallest and the largest ones.
+/// Returns `f32` values of every sign and every exponent, including NaN.
 fn spread() -> impl Iterator<Item = f32> {
     let step = 0x0000_3fff;
     (0..u32::MAX / step).map(move |i| f32::from_bits(i * step))
@@ -69,8 +70,8 @@ fn bf16_narrows_to_nearest_even() {
 
 #[test]
 fn nan_with_any_payload_stays_nan() {
-    // Two NaNs whose only payload bit is one of the low bits that narrowing drops, and two NaNs
-    // with all payload bits set.
+    // NaNs of both signs. The first two NaNs have only their lowest payload bit set, which
+    // narrowing drops. The last two NaNs have all payload bits set.
     for bits in [0x7f80_0001, 0xff80_0001, 0x7fff_ffff, 0xffff_ffff] {
         let nan = f32::from_bits(bits);
         assert!(FLOAT16.is_nan(F16::narrow(nan).bits()), "{bits:#010x}");
@@ -78,7 +79,7 @@ fn nan_with_any_payload_stays_nan() {
     }
 }
 
-/// Compares the conversions with the `half` crate, which callers use.
+/// Compares the conversions with those of the `half` crate, whose types callers use.
 #[cfg(feature = "half")]
 #[test]
 fn the_half_crate_agrees() {
@@ -103,8 +104,9 @@ fn the_half_crate_agrees() {
     }
 }
 
-/// Compares the conversions by machine instructions with the portable conversions. Every value is
-/// used in sums, differences and products that need each kind of rounding.
+/// Compares the conversions of `f16` by machine instructions (F16C) with the portable conversions.
+/// Every `f16` value is added to, subtracted from or multiplied by five other values, and the
+/// result is rounded.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_machine_agrees() {
@@ -119,7 +121,8 @@ fn the_machine_agrees() {
         let (ours, theirs) = (ours.bits(), theirs.0.bits());
         ours == theirs || (FLOAT16.is_nan(ours) && FLOAT16.is_nan(theirs))
     };
-    // Negative zero, a subnormal, a value just below 1, one third, and a large value.
+    // The five other values: -0, a subnormal, a value just below 1, about one third, and a large
+    // value.
     for other in [0x8000, 0x0003, 0x3bff, 0x3555, 0x7b01] {
         for bits in 0..=u16::MAX {
             let ([a, b], [c, d]) = ([F16(bits), F16(other)], [F16(bits), F16(other)].map(F16c));

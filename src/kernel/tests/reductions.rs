@@ -20,7 +20,7 @@ use super::reference;
 use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 
-/// One row of the kernel table.
+/// Kernels of one element type, one reduction and one instruction set.
 struct Case {
     element: DType,
     reduction: Reduction,
@@ -28,7 +28,8 @@ struct Case {
     row: &'static Kernels,
 }
 
-/// Returns every row of every instruction set of this machine.
+/// Returns a case for each element type, reduction and instruction set of this machine that has
+/// kernels.
 fn cases() -> impl Iterator<Item = Case> {
     InstructionSet::available().iter().flat_map(|&isa| {
         DType::ALL.into_iter().flat_map(move |element| {
@@ -47,8 +48,8 @@ fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Returns random elements. On average, every third element is an unusual value, for example a
-/// limit of its type or NaN.
+/// Returns random elements. About one third of the elements (of the parts of complex numbers) are
+/// unusual values, for example a limit of the type or NaN.
 fn elements(element: DType, count: usize, bits: &mut Bits) -> Vec<u8> {
     let part = match element {
         DType::Complex64 => DType::F32,
@@ -79,14 +80,15 @@ fn low_bytes(value: u64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the bits of values at which a type changes its behaviour.
+/// Returns the bits of unusual values of a type, for example limits, infinities and NaN.
 fn unusual(part: DType) -> Vec<u64> {
     let (one, infinity, sign): (u64, u64, u64) = match part {
         DType::F16 => (0x3c00, 0x7c00, 0x8000),
         DType::BF16 => (0x3f80, 0x7f80, 0x8000),
         DType::F32 => (0x3f80_0000, 0x7f80_0000, 0x8000_0000),
         DType::F64 => (0x3ff0 << 48, 0x7ff0 << 48, 1 << 63),
-        // The limits of every width, and bytes that are `bool` values.
+        // Limits of integer types, and small numbers. Two of the numbers, 0 and 1, are the `bool`
+        // values.
         _ => {
             return vec![
                 0,
@@ -103,8 +105,8 @@ fn unusual(part: DType) -> Vec<u64> {
             ];
         }
     };
-    // Zero, a subnormal, one and its successor, the largest value, infinity, and signalling and
-    // quiet NaN, each with both signs.
+    // Zero, a subnormal, 1, the next value above 1, the largest finite value, infinity, a
+    // signalling NaN and a quiet NaN, each with both signs.
     [
         0,
         1,
@@ -120,7 +122,7 @@ fn unusual(part: DType) -> Vec<u64> {
     .collect()
 }
 
-/// Applies `jobs` with the reference reduction, element by element.
+/// Applies `jobs` to `dst` with the reference reduction, element by element and in order.
 fn expect(case: &Case, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
     let size = case.element.size();
     for job in jobs {
@@ -149,8 +151,8 @@ fn check(case: &Case, what: &str, ours: &[u8], expected: &[u8]) {
     }
 }
 
-/// Runs `jobs` on random elements and compares the whole destination, including elements that must
-/// not change.
+/// Runs `jobs` on random elements with the kernel and with the reference, and compares the whole
+/// destination, including elements that must not change.
 fn run(case: &Case, what: &str, count: usize, misalignment: usize, jobs: &[Job], steps: Steps) {
     let size = case.element.size();
     let mut bits = Bits(count as u64 + 1);
@@ -169,7 +171,7 @@ fn run(case: &Case, what: &str, count: usize, misalignment: usize, jobs: &[Job],
     check(case, what, dst.content(), &expected);
 }
 
-/// Returns 0, 1, and lengths around every number of lanes of a vector.
+/// Returns the lengths 0 and 1, and lengths around each number of lanes of a vector (4 to 64).
 fn lengths() -> impl Iterator<Item = usize> {
     let around = |lanes| [lanes - 1, lanes, lanes + 1, 2 * lanes + 3];
     let lanes = [4, 8, 16, 32, 64];
@@ -196,8 +198,8 @@ fn contiguous_runs_of_every_length() {
 
 #[test]
 fn steps_of_every_kind() {
-    // Strides of the destination and of the source. A source stride of 0 reads one source element
-    // for the whole run. A stride of 2 uses every second element. A negative stride goes backwards.
+    // Strides, in elements: (destination, source). With a source stride of 0, the whole run reads
+    // one source element. A negative stride goes to lower addresses.
     let steps = [
         (1, 0),
         (2, 1),
@@ -291,7 +293,8 @@ fn rows_with_repeated_numbers() {
     }
 }
 
-/// Reduces groups with the sources `[0, 2, 1]`, `[4]` and `[3, 3]`, and runs of `len` elements.
+/// Reduces three groups whose runs have `len` elements. The source numbers of the groups are `[0,
+/// 2, 1]`, `[4]` and `[3, 3]`. Run `n` of the source begins at element `40 * n`.
 fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps) {
     let reducing = Reducing {
         reduction: case.reduction,
@@ -323,7 +326,8 @@ fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps
         factor: 1.0,
     };
     let groups = [group(80, 0, 3), group(0, 3, 4), group(120, 4, 6)];
-    // SAFETY: the runs at 0 to 4 times 40 elements are inside the buffers, as checked above.
+    // SAFETY: each run begins at element 160 or before. A run that begins at element 160 is inside
+    // the buffers, as checked above.
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), &groups, run) };
 }
 
@@ -349,7 +353,8 @@ fn groups_combine_their_sources_in_order() {
                     (120, 120),
                 ];
                 let jobs = jobs.map(|(dst, src)| Job { dst, src, len });
-                // Overlapping runs would be combined in another order.
+                // Runs that overlap in the destination are skipped, because the reference would
+                // combine their elements in another order.
                 if steps.dst == 2 && len > 20 {
                     continue;
                 }
@@ -407,7 +412,7 @@ fn an_identity_changes_nothing() {
 #[test]
 fn a_nan_stays_and_a_tie_keeps_the_current_value() {
     let cases = [
-        // Negative zero is equal to positive zero.
+        // Ties: -0 is equal to 0, so the current value stays.
         (0.0_f32, -0.0_f32, 0.0_f32),
         (-0.0, 0.0, -0.0),
         // NaN on each side.
@@ -420,7 +425,7 @@ fn a_nan_stays_and_a_tie_keeps_the_current_value() {
         for reduction in [Reduction::Min, Reduction::Max] {
             for (current, update, expected) in cases {
                 let row = Kernels::plain(DType::F32, reduction, isa).expect("ordered");
-                // The length has whole vectors and a tail.
+                // A run of 19 elements has whole vectors and a tail.
                 let (mut dst, src) = ([current; 19], [update; 19]);
                 let job = Job {
                     dst: 0,

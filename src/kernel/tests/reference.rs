@@ -1,9 +1,10 @@
-//! Reference reductions of one element, by the definition.
+//! Reference reductions of one element, in scalar code that follows the definition of each
+//! reduction.
 
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Checks whether elements have a reduction.
+/// Checks whether an element type has a reduction.
 pub(super) fn is_supported(element: DType, reduction: Reduction) -> bool {
     let complex = matches!(element, DType::Complex64 | DType::Complex128);
     match reduction {
@@ -14,7 +15,8 @@ pub(super) fn is_supported(element: DType, reduction: Reduction) -> bool {
     }
 }
 
-/// Runs `$body` with `$current` and `$update` read as `$type`, and writes the result to `$current`.
+/// Reads the bytes `$current` and `$update` as `$type`, calls `$body` with the two values, and
+/// writes the result to `$current`.
 macro_rules! on {
     ($type:ty, $current:ident, $update:ident, $body:expr) => {{
         let read = |bytes: &[u8]| <$type>::from_ne_bytes(bytes.try_into().expect("size"));
@@ -68,7 +70,7 @@ macro_rules! float {
     };
 }
 
-/// Reduces `current` with `update`.
+/// Replaces `current` by the reduction of `current` and `update`.
 pub(super) fn apply(element: DType, reduction: Reduction, current: &mut [u8], update: &[u8]) {
     match element {
         DType::I8 => integer!(i8, reduction, current, update),
@@ -122,7 +124,8 @@ fn complex<const N: usize>(part: DType, reduction: Reduction, current: &mut [u8]
     current[N..].copy_from_slice(&im);
 }
 
-/// A format of 16-bit floats: the bits of its fraction, and its smallest exponent.
+/// A format of 16-bit floats: the number of bits of the fraction, and the exponent of the smallest
+/// normal number.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     fraction_bits: i32,
@@ -148,7 +151,7 @@ impl Format {
         bits & 0x7fff > self.infinity()
     }
 
-    /// Returns the value of the bits, by the definition of the format.
+    /// Returns the value that `bits` have by the definition of the format.
     pub(super) fn value(self, bits: u16) -> f64 {
         let magnitude = i32::from(bits & 0x7fff);
         let value = if self.is_nan(bits) {
@@ -165,8 +168,8 @@ impl Format {
         if bits >> 15 == 0 { value } else { -value }
     }
 
-    /// Returns the bits of the value of this 16-bit format that is nearest to `value`. A bisection
-    /// over the bits of the format finds this value.
+    /// Rounds `value` to the nearest value of this 16-bit format, ties to even, and returns the
+    /// bits of the result. The function bisects over the bit patterns of the format.
     pub(super) fn nearest(self, value: f32) -> u16 {
         let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
         let magnitude = f64::from(value.abs());
@@ -182,7 +185,7 @@ impl Format {
                 high = middle;
             }
         }
-        // For rounding, infinity is the number that would follow the largest one.
+        // For rounding, infinity has the value that would follow the largest finite value.
         let below = self.value(low);
         let above = if high == self.infinity() {
             below + (below - self.value(low - 1))
@@ -218,7 +221,8 @@ fn half(format: Format, reduction: Reduction, current: &mut [u8], update: &[u8])
     current.copy_from_slice(&result.to_ne_bytes());
 }
 
-/// Checks whether two results are equal: equal bits, or both NaN.
+/// Checks whether two results have equal bits or are both NaN. The two parts of a complex number
+/// are compared separately.
 pub(super) fn same(element: DType, a: &[u8], b: &[u8]) -> bool {
     let is_nan = |bytes: &[u8]| match element {
         DType::F16 => FLOAT16.is_nan(u16::from_ne_bytes(bytes.try_into().expect("size"))),

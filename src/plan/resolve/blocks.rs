@@ -1,9 +1,10 @@
-//! Computes the slice numbers of long, contiguous lists block by block, without a plan.
+//! Computes the slice numbers of long, contiguous lists of tuples block by block, without a plan.
 //!
-//! Valid indices can already be slice numbers. This module then only checks the indices and does
-//! not multiply them. This module copies such indices only if the indices are foreign: other code,
-//! such as another thread of a foreign runtime, may write their memory during the call. This module
-//! does not know how slices are used.
+//! If each tuple has one index, a valid index that is not negative is already the slice number. For
+//! a block of these indices with 4 or 8 bytes, this module only checks the indices and computes
+//! nothing. This module copies them only if they are foreign: other code, such as another thread of
+//! a foreign runtime, may write their memory during the call. This module does not know how slices
+//! are used.
 
 #![expect(unsafe_code, reason = "reads indices at offsets of a contiguous view")]
 
@@ -20,16 +21,17 @@ use crate::plan::number::Number;
 /// Slice numbers of a block of tuples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Block<'a> {
-    /// Numbers of 32 bits.
+    /// Slice numbers of 32 bits. No tuple is skipped.
     Narrow(&'a [u32]),
-    /// Unchanged indices of 64 bits.
+    /// Indices of 64 bits that are slice numbers. No tuple is skipped.
     Wide(&'a [u64]),
-    /// Numbers of 32 bits, with at least one skipped tuple ([`Number::SKIPPED`]).
+    /// Slice numbers of 32 bits, and [`Number::SKIPPED`] for each skipped tuple. At least one tuple
+    /// is skipped.
     Skipping(&'a [u32]),
 }
 
 impl Block<'_> {
-    /// Returns the first slice number. `None` if there are no tuples.
+    /// Returns the first entry. Returns `None` if there are no tuples.
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         match self {
@@ -40,7 +42,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns the difference between the first and the last slice number.
+    /// Returns the absolute difference between the first and the last entry, or 0 for fewer than
+    /// two entries.
     #[inline(always)]
     pub(crate) fn span(&self) -> u64 {
         match *self {
@@ -53,12 +56,14 @@ impl Block<'_> {
     }
 }
 
-/// Methods for contiguous indices that hold all coordinates.
+/// Methods for contiguous indices that contain all coordinates of each tuple.
 impl Tuples<'_> {
-    /// Computes the slice numbers of the tuples from `first` on. The method uses instructions of
-    /// `set` if the machine has them. `buffer` has one entry for each tuple. The method leaves
-    /// `buffer` unchanged if the indices in memory are valid slice numbers and no other code may
-    /// write them.
+    /// Computes the slice numbers of successive tuples, beginning with tuple `first`. `buffer` has
+    /// one entry for each of these tuples. The method uses AVX2 if `set` and the machine include
+    /// AVX2.
+    ///
+    /// If the indices are already slice numbers and no other code may write them, the result
+    /// borrows the indices and `buffer` stays unchanged.
     pub(crate) fn resolve_block<'b>(
         &'b self,
         set: InstructionSet,
@@ -70,10 +75,13 @@ impl Tuples<'_> {
         })
     }
 
-    /// Returns the address of the indices from tuple `first` on, the bytes of an index, and the
-    /// number of slices. An index is a slice number if its unsigned value is below the number of
-    /// slices. Returns `None` unless each tuple has one index of 4 or 8 bytes. Returns `None` also
-    /// if the unsigned value of a negative index could be below the number of slices.
+    /// Returns the address of the index of tuple `first`, the size of an index in bytes, and the
+    /// number of slices. The indices are not checked: an index is a slice number if its unsigned
+    /// value is below the number of slices.
+    ///
+    /// Returns `None` if a tuple does not have exactly one index, or if an index does not have 4 or
+    /// 8 bytes. Also returns `None` if the unsigned value of a negative index could be below the
+    /// number of slices.
     #[inline]
     pub(crate) fn unchecked(&self, first: usize) -> Option<(*const u8, usize, usize)> {
         let &[size] = self.multipliers.sizes else {
@@ -87,7 +95,8 @@ impl Tuples<'_> {
         is_number.then(|| (self.indices.address(first), bytes, size))
     }
 
-    /// Prefetches the indices of a range of tuples. The range may extend beyond the list.
+    /// Prefetches the indices of a range of tuples. The range may extend beyond the end of the
+    /// list.
     #[inline]
     pub(crate) fn prefetch(&self, tuples: Range<usize>) {
         let tuple_len = self.multipliers.sizes.len();
@@ -105,13 +114,15 @@ impl Tuples<'_> {
     ) -> Result<Block<'b>, ScatterError> {
         let tuples = buffer.len();
         if self.are_numbers::<I>(first, buffer) {
-            // Foreign indices (other code may write their memory during the call) are taken from
-            // the checked copy in `buffer`. The memory of the indices is read only once, so that no
-            // index changes after its check.
+            // If the indices are foreign (other code may write their memory during the call), the
+            // result is the checked copy in `buffer`. The memory of the indices is not read a
+            // second time, so no index can change after its check.
             let run = if self.indices.is_foreign() {
                 &bytemuck::cast_slice::<u64, I>(buffer)[..tuples]
             } else {
-                // SAFETY: as in `are_numbers`, which has read the same elements.
+                // SAFETY: `are_numbers` has read the same elements, and states why they can be
+                // read. No other code writes the memory of the indices, because `is_foreign` is
+                // false.
                 unsafe { (self.indices).neighbours(first.cast_signed(), tuples) }
             };
             return Ok(match size_of::<I>() {
@@ -126,10 +137,10 @@ impl Tuples<'_> {
         })
     }
 
-    /// Whether each tuple has one index and all indices are slice numbers that a [`Block`] can
-    /// borrow. Such indices have 4 or 8 bytes, and no index is negative (none counts from the end).
-    /// Foreign indices (other code may write their memory) are copied to `buffer` and checked
-    /// there.
+    /// Whether each tuple has one index, and all indices of the block are slice numbers that a
+    /// [`Block`] can borrow. These indices have 4 or 8 bytes and are not negative. If the indices
+    /// are foreign (other code may write their memory during the call), the method copies them to
+    /// `buffer` and checks the copy.
     #[inline(always)]
     fn are_numbers<I: Coordinate>(&self, first: usize, buffer: &mut [u64]) -> bool {
         let (&[size], 4 | 8) = (self.multipliers.sizes, size_of::<I>()) else {
@@ -138,15 +149,15 @@ impl Tuples<'_> {
         let (first, tuples) = (first.cast_signed(), buffer.len());
         let run: &[I] = if self.indices.is_foreign() {
             let copy = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
-            // SAFETY: each tuple has one index, as checked above. `run/long_lists.rs`,
-            // `run/long_lists/` and `run/long_gathers.rs` call `resolve_block`. They pass contiguous
-            // indices. Their buffer has one entry for each tuple of a range of the list. `I` is the
-            // type of the indices.
+            // SAFETY: each tuple has one index, as checked above. `I` is the type of the indices.
+            // `resolve_block` is called by `run/long_lists.rs`, `run/long_lists/` and
+            // `run/long_gathers.rs`. These callers pass contiguous indices, and a buffer with one
+            // entry for each tuple of a range of the list.
             unsafe { (self.indices).read_run(first, 1, copy) };
             copy
         } else {
-            // SAFETY: as in the first branch. No other code writes the memory of the indices,
-            // because `is_foreign` is false.
+            // SAFETY: the facts stated for `read_run` in the first branch hold here too. No other
+            // code writes the memory of the indices, because `is_foreign` is false.
             unsafe { (self.indices).neighbours(first, tuples) }
         };
         let mut inside = true;

@@ -1,7 +1,7 @@
 //! Conversion of a coordinate to a position on its axis.
 //!
-//! This module knows the integer types of indices and the rules for their values. It knows nothing
-//! of tuples, and nothing of the memory of indices.
+//! This module knows the integer types of indices and the rules for their values. This module knows
+//! neither tuples nor the memory of indices.
 
 use bytemuck::Pod;
 
@@ -11,16 +11,17 @@ use crate::reduction::Bounds;
 /// Rules for the values of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRules {
-    /// All bits set if negative coordinates count from the end of their axis, else 0. A `bool`
-    /// would make the compiler compute a second vector mask in each loop over coordinates.
+    /// -1 (all bits set) if negative coordinates count from the end of their axis, else 0. With a
+    /// `bool` instead, the compiler would compute a second vector mask in each loop over
+    /// coordinates.
     wrap_mask: i8,
     /// Treatment of coordinates outside their axis.
     pub(crate) bounds: Bounds,
 }
 
 impl IndexRules {
-    /// Makes the rules. `negatives_wrap`: negative coordinates count from the end of their axis.
-    /// Otherwise negative coordinates are out of bounds.
+    /// Makes the rules. If `negatives_wrap` is true, negative coordinates count from the end of
+    /// their axis. If `negatives_wrap` is false, negative coordinates are out of bounds.
     #[inline]
     pub(crate) fn new(negatives_wrap: bool, bounds: Bounds) -> Self {
         Self {
@@ -29,18 +30,21 @@ impl IndexRules {
         }
     }
 
-    /// Returns the value to add to negative coordinates on an axis of `size` elements.
+    /// Returns the value to add to negative coordinates on an axis of `size` elements: `size` if
+    /// negative coordinates count from the end, else 0.
     #[inline(always)]
     pub(super) fn wrap(self, size: usize) -> u64 {
         size as u64 & i64::from(self.wrap_mask).cast_unsigned()
     }
 
-    /// Returns the position of a coordinate on an axis of `size` elements. The result is at least
-    /// `size` if the coordinate is out of bounds.
+    /// Returns the position of a coordinate on an axis of `size` elements. If the coordinate is out
+    /// of bounds, [`Bounds::Clamp`] gives the nearest position on the axis. With other bounds
+    /// rules, or on an empty axis, the result for such a coordinate is at least `size`.
     #[inline(always)]
     pub(super) fn position<I: Coordinate>(self, coordinate: I, size: usize) -> u64 {
         let position = coordinate.position(self.wrap(size));
-        // Selections without branches: in a loop, successive coordinates are often different cases.
+        // The values are selected without branches, because successive coordinates of a loop are
+        // often different cases.
         let is_before = coordinate < I::default();
         let nearest = if is_before {
             0
@@ -54,8 +58,9 @@ impl IndexRules {
 
 /// An integer type of indices.
 pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + Pod {
-    /// Returns the position on an axis of `size` elements. The result is at least `size` if the
-    /// value is out of bounds. `wrap` is `size` where negative values count from the end, else 0.
+    /// Returns the position of the coordinate on its axis. If the coordinate is out of bounds, the
+    /// result is at least the size of the axis. `wrap` is the size of the axis if negative
+    /// coordinates count from the end, else 0.
     fn position(self, wrap: u64) -> u64;
 }
 
@@ -83,13 +88,13 @@ mod tests {
 
     #[test]
     fn positions() {
-        // Counted from the end. The third value is one too low.
+        // Negative values count from the end. The third value, -5, is one below the first element.
         assert_eq!((-1_i8).position(4), 3, "last");
         assert_eq!((-4_i64).position(4), 0, "first");
         assert!((-5_i32).position(4) >= 4, "before the first");
-        // Negative values are forbidden.
+        // Negative values are out of bounds.
         assert!((-1_i16).position(0) >= 4, "forbidden");
-        // The extreme values must not wrap into the axis.
+        // The extreme values must not become a position on the axis.
         assert!(i64::MIN.position(4) >= 4, "i64::MIN");
         assert!(
             i64::MIN.position(1 << 62) >= 1 << 62,

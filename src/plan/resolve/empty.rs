@@ -1,8 +1,10 @@
-//! Checks of lists of tuples that move no element, because windows or repetitions are empty.
+//! Check of the indices of a call that moves no element, because its windows, its repetitions or
+//! its output are empty.
 //!
-//! With stride 0, one index in memory is the index of many tuples. Therefore a list can have more
-//! tuples than a loop can visit. This module checks each index in memory once. This module computes
-//! all facts about the list from the indices in memory.
+//! If a dim of `indices` has stride 0, one value in memory is the index of many tuples. Such a list
+//! can have more tuples than a loop can visit. The loops of this module therefore visit only the
+//! stored tuples: one tuple for each position along the other dims of the list. The results for the
+//! whole list are computed from the results for the stored tuples.
 
 use super::coordinate::IndexRules;
 use super::tuples::{COPIED_TUPLES, Tuples};
@@ -17,25 +19,29 @@ use crate::plan::scale::Scale;
 /// Result of the check of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EmptyCheck {
-    /// Number of tuples, skipped tuples included.
+    /// Number of all tuples of the list, skipped tuples included.
     pub(crate) listed: usize,
     /// Number of tuples that are not skipped.
     pub(crate) applied: usize,
-    /// Range of tuples that contains the first duplicate, if there is one: first tuple and number
-    /// of tuples.
+    /// Range of tuples that contains the first duplicate and the earlier tuple with the same
+    /// destination, if the list has a duplicate. The values are the first tuple of the range and
+    /// the number of tuples in the range.
     pub(crate) duplicate_search: (usize, usize),
 }
 
-/// Dims of a list, outermost first.
+/// Dims of a list of tuples, outermost first.
 struct Repeated<'a> {
-    /// Number of positions along each dim.
+    /// Number of positions along each dim of the list.
     sizes: &'a [usize],
-    /// Number of positions with separate indices in memory along each dim: all positions, or one
-    /// position along a dim of stride 0.
+    /// Number of positions along each dim that the check visits: one position along a dim of stride
+    /// 0, all positions along every other dim. If no coordinate is read from `indices`, one
+    /// position along every dim. A dim of size 0 has no position. The tuples at these positions are
+    /// the stored tuples.
     stored: &'a [usize],
 }
 
-/// Checks all indices of a list, each index in memory once.
+/// Checks all indices of a list. An index that serves several tuples along a dim of stride 0 is
+/// checked once.
 pub(crate) fn check_empty(
     output: &Layout<'_>,
     form: &Form,
@@ -46,8 +52,8 @@ pub(crate) fn check_empty(
     let (first, last) = form.list;
     let strides = indices.layout().all_strides()?;
     let mut stored = Dims::copied(indices.layout().shape())?;
-    // If no coordinate of a tuple is read from `indices`, no index can be out of bounds. The check
-    // of one tuple then gives the result for all tuples.
+    // If no coordinate is read from `indices`, no coordinate can be out of bounds. The result of
+    // the check is then equal for all tuples, so one tuple is checked.
     let reads = !form.read().is_empty();
     for (size, &stride) in stored.iter_mut().zip(&*strides).take(last).skip(first) {
         if stride == 0 || !reads {
@@ -65,8 +71,8 @@ pub(crate) fn check_empty(
 }
 
 impl Repeated<'_> {
-    /// Checks all tuples that have separate indices in memory, block by block. Each of these tuples
-    /// belongs to `positions` positions in `indices`.
+    /// Checks all stored tuples, block by block. `positions`: number of elements of `indices` that
+    /// belong to one tuple ([`Form::indices_each`]).
     fn check(
         &self,
         tuples: &Tuples<'_>,
@@ -94,10 +100,11 @@ impl Repeated<'_> {
         })
     }
 
-    /// Returns the range of tuples that contains the first duplicate, as first tuple and number of
-    /// tuples. `first_applied`: position of the first tuple that the bounds rule does not skip.
-    /// `listed`: number of all tuples. If one index in memory stands for several tuples, the range
-    /// ends at the next tuple that reads the indices of `first_applied`.
+    /// Computes [`EmptyCheck::duplicate_search`]. `first_applied`: position in the list of the
+    /// first tuple that the bounds rule does not skip. `listed`: number of all tuples. If no dim
+    /// has fewer stored positions than positions, the range is the whole list. Otherwise the range
+    /// begins at `first_applied` and ends with the next tuple that reads the same indices. That
+    /// next tuple is a duplicate, unless its position along a batch dim is one of its coordinates.
     fn duplicate_search(&self, first_applied: usize, listed: usize) -> (usize, usize) {
         let Some(repeated) = self
             .stored
@@ -111,9 +118,9 @@ impl Repeated<'_> {
         (first_applied, (step + 1).min(listed - first_applied))
     }
 
-    /// Returns the position of a tuple in the list of all tuples. `stored`: position of the tuple
-    /// among the tuples that have separate indices in memory. If several tuples of the list read
-    /// these indices, the result is the position of the first of them.
+    /// Returns the position of a stored tuple in the list of all tuples. `stored`: position of the
+    /// tuple among the stored tuples. If several tuples of the list read the indices of this stored
+    /// tuple, the result is the position of the first of these tuples.
     fn listed_position(&self, stored: usize) -> usize {
         let (mut listed, mut step) = (0, 1);
         let dims = self.stored.iter().zip(self.sizes).rev();
@@ -124,8 +131,9 @@ impl Repeated<'_> {
         listed
     }
 
-    /// Replaces the tuple in an error by its position in the list of all tuples. Each tuple stands
-    /// for `positions` positions in `indices`.
+    /// Converts the tuple number of an out-of-bounds error from a number among the stored tuples to
+    /// a number in the whole list. The error names a tuple by the position of its first element in
+    /// `indices`, and each tuple has `positions` elements.
     fn rename_tuple(&self, mut error: ScatterError, positions: usize) -> ScatterError {
         if let ScatterError::IndexOutOfBounds { tuple, .. } = &mut error {
             *tuple = self.listed_position(*tuple / positions) * positions;
@@ -145,7 +153,7 @@ mod tests {
     use crate::plan::{Form, IndexRules};
     use crate::reduction::Bounds;
 
-    /// Checks single coordinates that address rows without elements.
+    /// Checks a list of tuples with one coordinate each. The output has 9 rows of 0 elements.
     fn check(
         values: &[i64],
         shape: &[usize],

@@ -1,8 +1,9 @@
-//! Detection of index tensors that are constant along their trailing dims.
+//! Detection of index tensors whose values are constant along their trailing dims.
 //!
 //! Exporters of models often repeat each index of a row along the trailing dims of `indices`,
-//! because ScatterElements needs an index for each element. A call can then move whole rows. This
-//! module reads the values of indices. It does not know what the indices address.
+//! because ScatterElements needs an index for each element. If this module detects the repetition,
+//! a call can move whole rows instead of single elements. The module reads the values of indices.
+//! It does not use the meaning of the indices.
 
 #![expect(
     unsafe_code,
@@ -15,19 +16,21 @@ use crate::operand::Dims;
 use crate::operand::indices::{Integers, for_index_type};
 use crate::plan::geometry::{merged, offset};
 
-/// Number of values that are read and compared together.
+/// Maximum number of values that are read and compared together.
 const COMPARED_VALUES: usize = 64;
 
-/// Returns the number of rows with separate values. A row is the part of the tensor along the dims
-/// from `from` on. There is one row for each position along the other dims. Dims of stride 0 do not
-/// count, because all their positions share one row.
+/// Returns the number of rows that must be compared. A row consists of all values at one position
+/// along the dims before `from`. The dims of a row are the dims from `from` on. A dim before `from`
+/// that has stride 0 does not multiply the number of rows, because all positions along this dim
+/// share their values.
 pub(crate) fn rows_along(indices: Integers<'_>, from: usize) -> Result<usize, ScatterError> {
     let layout = indices.layout();
     let outer = read_dims(&layout.shape()[..from], &layout.all_strides()?)?;
     Ok(outer.iter().map(|&(size, _)| size).product())
 }
 
-/// Whether each of the rows `rows` holds only one value. Stops at the first difference.
+/// Whether all values within each row of the range `rows` are equal. Different rows may have
+/// different values. The comparison stops at the first block of values with a difference.
 pub(crate) fn is_expanded_along(
     indices: Integers<'_>,
     from: usize,
@@ -58,15 +61,17 @@ fn is_expanded<I: Coordinate>(
         unsafe { indices.read_run(row, 0, &mut first) };
         (0..runs).all(|number| {
             let start = row + offset(around, number);
-            // SAFETY: as above, `around` and the run have the sizes and strides of the layout. `I`
-            // is the type of the indices, because `is_expanded_along` has dispatched on it.
+            // SAFETY: `around`, `run` and `step` have the sizes and strides of the layout, so the
+            // offsets are offsets of elements, as for `row` above. `I` is the type of the indices,
+            // because `is_expanded_along` has dispatched on it.
             unsafe { is_all(indices, start, step, run, first[0]) }
         })
     }))
 }
 
-/// Merges dims and removes dims of stride 0. Along a dim of stride 0 every position has the same
-/// values, and the dim can be too long for a loop.
+/// Returns the dims whose positions must be visited: merges dims and removes dims of stride 0. All
+/// positions along a dim of stride 0 share their values. Such a dim can also be too long for a
+/// loop.
 fn read_dims(shape: &[usize], strides: &[isize]) -> Result<Dims<(usize, isize)>, ScatterError> {
     let mut dims = merged(shape, &strides[..shape.len()])?;
     dims.retain(|&(_, stride)| stride != 0);
@@ -89,9 +94,10 @@ unsafe fn is_all<I: Coordinate>(
     let mut raw = [value; COMPARED_VALUES];
     (0..len).step_by(COMPARED_VALUES).all(|first| {
         let raw = &mut raw[..COMPARED_VALUES.min(len - first)];
-        // SAFETY: the caller guarantees the offsets and the type.
+        // SAFETY: the caller guarantees that the offsets are offsets of elements, and that `I` is
+        // the type of the indices.
         unsafe { indices.read_run(start + first.cast_signed() * step, step, raw) };
-        // No branch for each value, so that the compiler can vectorise the loop.
+        // The loop has no branch for each value, so the compiler can vectorise it.
         raw.iter()
             .fold(true, |same, &other| same & (other == value))
     })

@@ -1,28 +1,31 @@
 //! Facts about a list of destination numbers, collected piece by piece during validation.
 //!
-//! This module knows destination numbers. This module does not know how other modules compute or
-//! use destination numbers.
+//! This module reads only the destination numbers. It does not depend on how they are computed or
+//! used.
 
 use crate::plan::number::Number;
 
-/// Maximum number of destination numbers per loop. The number of breaks ([`Facts::breaks`]) in one
-/// loop fits a counter of 32 bits. Most destination numbers also have 32 bits, so the compiler can
-/// vectorise the loop without conversions.
+/// Maximum number of destination numbers that one loop describes. The loop counts breaks
+/// ([`Facts::breaks`]) in 32 bits, and this maximum prevents an overflow of the counter. Most
+/// destination numbers also have 32 bits, so the compiler can vectorise the loop without
+/// conversions between widths.
 const RUN: usize = 1 << 16;
 
-/// Facts about a list of destinations.
+/// Facts about the order of a list of destination numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Whether each destination is greater than its predecessor. Then all destinations are
-    /// distinct.
+    /// Whether each destination number is greater than the number before it. If true, all
+    /// destinations are distinct.
     pub(crate) increasing: bool,
-    /// Whether no destination is less than its predecessor. Then equal destinations are adjacent.
+    /// Whether no destination number is less than the number before it. If true, equal destination
+    /// numbers are adjacent.
     pub(crate) ordered: bool,
-    /// Number of positions where a destination is not its predecessor plus one.
+    /// Number of positions, except the first position of the list, where a destination number is
+    /// not the number before it plus 1.
     pub(crate) breaks: usize,
 }
 
-/// Facts about a piece of the list of tuples.
+/// Facts about a piece of the list of tuples (a range of consecutive tuples).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     /// First destination number.
@@ -31,7 +34,8 @@ pub(crate) struct Piece {
     last: u64,
     /// Facts about all destination numbers of the piece.
     pub(crate) facts: Facts,
-    /// Number of skipped tuples. If this number is not 0, `facts` is meaningless.
+    /// Number of skipped tuples of the piece. If this number is not 0, `facts` has no meaning and
+    /// must not be used.
     pub(crate) skipped: usize,
 }
 
@@ -48,12 +52,14 @@ impl Piece {
         skipped: 0,
     };
 
-    /// Whether the piece has no tuples.
+    /// Whether the piece has no tuples. Also true if its numbers have 64 bits and its last tuple is
+    /// skipped, but then `facts` has no meaning.
     fn is_empty(&self) -> bool {
         self.last == u64::MAX
     }
 
-    /// Appends the next destination numbers of the list to the piece, and updates [`Facts`].
+    /// Appends `numbers`, the destination numbers that follow the piece in the list, and updates
+    /// the facts about the piece. `skipped` stays unchanged: the caller counts skipped tuples.
     #[inline(always)] // Callers are compiled for several instruction sets.
     pub(crate) fn extend<N: Number>(&mut self, numbers: &[N]) {
         for run in numbers.chunks(RUN) {
@@ -61,8 +67,8 @@ impl Piece {
         }
     }
 
-    /// Describes at most [`RUN`] destination numbers: the first number, the last number, and the
-    /// [`Facts`] about all numbers.
+    /// Returns a piece with `numbers`, which are at most [`RUN`] destination numbers. The piece has
+    /// the first number, the last number and the [`Facts`] about all numbers.
     #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
@@ -87,8 +93,8 @@ impl Piece {
         }
     }
 
-    /// Adds to `self` the facts about `next`, the piece of the list that follows `self`. Either
-    /// piece may be empty.
+    /// Extends the piece `self` by the piece `next`, which follows `self` in the list. `self`,
+    /// `next` or both may be empty.
     pub(crate) fn join(&mut self, next: &Self) {
         let skipped = self.skipped + next.skipped;
         if self.is_empty() {
@@ -99,8 +105,8 @@ impl Piece {
         self.skipped = skipped;
     }
 
-    /// Adds to `self` the facts about `next`, the piece of the list that follows `self`. Neither
-    /// piece may be empty.
+    /// Extends the piece `self` by the piece `next`, which follows `self` in the list. `self` and
+    /// `next` must not be empty. `skipped` stays unchanged.
     fn append(&mut self, next: &Self) {
         self.facts.increasing &= next.facts.increasing && self.last < next.first;
         self.facts.ordered &= next.facts.ordered && self.last <= next.first;
@@ -114,8 +120,8 @@ impl Piece {
 mod tests {
     use super::Piece;
 
-    /// The test cuts each list into two pieces at every position. The facts about the joined pieces
-    /// must always be the facts about the whole list.
+    /// Cuts each list into two pieces, once at every position, and joins the two pieces again. The
+    /// facts about the joined pieces must be equal to the facts about the whole list.
     #[test]
     fn facts_do_not_depend_on_where_a_list_is_cut() {
         let cases: [(&[u32], bool, bool, usize); 6] = [

@@ -1,8 +1,8 @@
-//! Computes the destination numbers of the rows of a cache: for each sequence, consecutive rows
-//! from a start position.
+//! Computes the destination numbers of the rows that a call addresses in a cache: for each
+//! sequence, consecutive rows from a start position.
 //!
-//! This module knows where each sequence starts and how long the cache is. This module knows
-//! nothing of what the rows hold.
+//! This module uses the start position of each sequence and the shape and strides of the cache. It
+//! does not use what the rows hold.
 
 #![expect(unsafe_code, reason = "reads starts at the offsets of their view")]
 
@@ -15,13 +15,13 @@ use crate::plan::number::Number;
 use crate::plan::scale::Scale;
 use crate::reduction::{Bounds, CacheMode};
 
-/// Checks the start position of every sequence and computes the destination numbers of its rows. If
-/// `numbers` is empty, the function only checks. `starts` has one value for each sequence or one
-/// value for all.
+/// Checks the start position of every sequence and computes the destination numbers of the rows of
+/// every sequence. If `numbers` is empty, the function only checks the start positions. `starts`
+/// has one value for each sequence, or one value for all sequences.
 ///
-/// Returns the number of skipped tuples. If `numbers` is empty, a skipped sequence counts as `len`
-/// tuples (the positions that are written along the axis of the rows). Otherwise a skipped sequence
-/// counts as one tuple for each of its entries in `numbers`.
+/// Returns the number of skipped tuples. If `numbers` is empty, each skipped sequence adds `len`,
+/// the number of positions that a call addresses in a sequence. Otherwise each skipped sequence
+/// adds the number of its entries in `numbers`.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
@@ -42,7 +42,8 @@ pub(crate) fn resolve_sequences<N: Number>(
         skips,
     };
     if output.is_contiguous() {
-        // The axes between axis 0 and `axis` merge to one dim of slices.
+        // All axes between axis 0 and `axis` merge to one axis, because the cache is contiguous.
+        // One position on the merged axis is a block of `cache_len` rows.
         let between = [(between.iter().product(), cache_len as u64)];
         let steps = Steps {
             origin: 0,
@@ -68,28 +69,30 @@ pub(crate) fn resolve_sequences<N: Number>(
 struct Sequences {
     /// Number of sequences.
     count: usize,
-    /// Number of positions that one call writes in each sequence. The positions are counted along
-    /// the axis of the rows.
+    /// Number of consecutive positions along the axis of the rows that one call addresses in each
+    /// sequence.
     len: usize,
-    /// Capacity of the cache for each sequence: the size of the axis of the rows.
+    /// Number of positions of the cache for each sequence: the size of the axis of the rows.
     cache_len: usize,
     mode: CacheMode,
-    /// Whether a sequence with a negative start position is skipped.
+    /// Whether a sequence with a negative start position is skipped. Otherwise a negative start
+    /// position is an error.
     skips: bool,
 }
 
-/// Differences between the destination numbers of rows of a cache. Destination numbers wrap,
-/// because a difference can be negative. A cache has one list of rows for each sequence.
+/// Differences between the destination numbers of neighbouring rows, for each axis of a cache. The
+/// differences are `u64` values that wrap, because a difference can be negative.
 struct Steps<'a> {
-    /// Destination number of the row whose positions are all 0.
+    /// Destination number of the row at position 0 on every axis.
     origin: u64,
-    /// Difference between the destination numbers of rows at equal positions in one sequence and in
-    /// the next sequence (axis 0).
+    /// Difference along axis 0: destination number of a row in the next sequence, minus the number
+    /// of the row at the same position in this sequence.
     sequence: u64,
-    /// Size and difference of each axis between axis 0 and the axis of the rows. The difference is
-    /// between the destination numbers of rows at neighbouring positions of the axis.
+    /// Size of each axis between axis 0 and the axis of the rows, and the difference of destination
+    /// numbers from one position on that axis to the next.
     between: &'a [(usize, u64)],
-    /// Difference between the destination numbers of one row of a sequence and of the next row.
+    /// Difference along the axis of the rows: destination number of the next row of a sequence,
+    /// minus the number of this row.
     position: u64,
 }
 
@@ -103,8 +106,8 @@ impl Sequences {
         numbers: &mut [N],
     ) -> Result<usize, ScatterError> {
         let stride = (starts.layout().dims_from_last().next()).map_or(0, |(_, stride)| stride);
-        // If no destination numbers are needed, one start position for all sequences is checked
-        // once. There can be more sequences than a loop can visit.
+        // If `numbers` is empty and all sequences share one start position, that position is
+        // checked once. With stride 0, there can be more sequences than a loop can visit.
         let checked = match stride {
             0 if numbers.is_empty() => self.count.min(1),
             _ => self.count,
@@ -114,7 +117,8 @@ impl Sequences {
         for sequence in 0..checked {
             let mut start = [I::default()];
             // SAFETY: `starts` has one value for each of the `count` sequences, or one value with
-            // stride 0. `I` is the type of `starts`: `resolve_sequences` has dispatched on it.
+            // stride 0. `I` is the type of `starts`, because `resolve_sequences` has dispatched on
+            // it.
             unsafe { starts.read_run(sequence.cast_signed() * stride, 0, &mut start) };
             let numbers = &mut numbers[sequence * each..][..each];
             if self.skips && start[0] < I::default() {
@@ -133,8 +137,8 @@ impl Sequences {
         Ok(skipped)
     }
 
-    /// Computes the destination numbers of the rows of a sequence. `start` is the position of the
-    /// first row of the sequence.
+    /// Computes the destination numbers of the rows of sequence `sequence`. `start` is the position
+    /// of the first row.
     fn number<N: Number>(
         &self,
         steps: &Steps<'_>,
@@ -144,17 +148,20 @@ impl Sequences {
     ) {
         let times = |position: usize, step: u64| (position as u64).wrapping_mul(step);
         let first = (steps.origin).wrapping_add(times(sequence, steps.sequence));
-        // The rows up to the end of the axis, and the rows that continue at its beginning.
+        // The rows from `start` to the end of the axis, and the rows that continue at position 0 of
+        // the axis (in circular mode).
         let before_end = self.len.min(self.cache_len - start);
         let parts = [(start, 0..before_end), (0, before_end..self.len)];
         let (inner, inner_step) = steps.between.last().copied().unwrap_or((1, 0));
         let (mut others, mut outer) = (numbers, 0);
-        // `chunks` would divide, and the division would be most of the cost of a decode step.
+        // The loop does not use `chunks_mut`, because `chunks_mut` computes a division. That
+        // division would be most of the cost of a decode step (`len` 1).
         while let Some((block, behind)) = others.split_at_mut_checked(self.len * inner) {
             let first = first.wrapping_add(steps.offset(outer));
             (others, outer) = (behind, outer + 1);
             if self.len == 1 {
-                // A decode step. The loops below would be most of the cost of a decode step.
+                // `len` is 1, as in a decode step. The nested loops below would be most of the cost
+                // of such a step.
                 let mut number = first.wrapping_add(times(start, steps.position));
                 for inner in block {
                     *inner = N::new(number);
@@ -175,10 +182,11 @@ impl Sequences {
         }
     }
 
-    /// Checks the start position of sequence `batch` and returns this position. The position is
-    /// below `cache_len`, unless no row is written.
+    /// Checks the start position `index` of sequence `batch` and returns it as a position on the
+    /// axis (modulo `cache_len` in circular mode). The result is below `cache_len`, unless `len` is
+    /// 0.
     fn check<I: Coordinate>(&self, index: I, batch: usize) -> Result<usize, ScatterError> {
-        // Negative start positions become larger than any length.
+        // As unsigned numbers, negative start positions are greater than any length.
         let position = index.position(0);
         let cache_len = self.cache_len as u64;
         let start = match self.mode {
@@ -204,8 +212,8 @@ impl Sequences {
 }
 
 impl Steps<'_> {
-    /// Returns the increment for position `number` along the axes of `between`, except the
-    /// innermost axis.
+    /// Returns the difference of destination numbers for position `number`, in row-major order,
+    /// along the axes of `between` except the innermost axis.
     fn offset(&self, number: usize) -> u64 {
         let outer = self.between.iter().rev().skip(1);
         let positions = unravel(outer, |dim| dim.0, number);

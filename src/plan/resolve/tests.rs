@@ -44,7 +44,7 @@ fn forms() -> [(Form, &'static [usize]); 13] {
 struct List<'a> {
     form: Form,
     shape: &'a [usize],
-    /// Strides of the indices. `None`: the indices are contiguous.
+    /// Strides of the indices, in elements. `None`: the indices are contiguous.
     strides: Option<&'a [isize]>,
     values: &'a [i32],
     output: Layout<'a>,
@@ -63,7 +63,9 @@ impl List<'_> {
         view.expect("a view inside its slice")
     }
 
-    /// Returns the position of a coordinate, `None` if its tuple is skipped, or an error.
+    /// Returns the position that the coordinate `index` addresses on an axis of `size` positions.
+    /// Returns `None` if the tuple of the coordinate is skipped, and an error if the coordinate is
+    /// an error.
     fn position(&self, index: i32, size: usize) -> Result<Option<usize>, ()> {
         let size = i32::try_from(size).expect("a short axis");
         let wraps = index < 0 && self.rules.wrap(1) == 1;
@@ -76,8 +78,9 @@ impl List<'_> {
         }
     }
 
-    /// Returns the offset of each tuple's slice in the output, or the error of the first coordinate
-    /// that is out of bounds.
+    /// Returns the offset of the slice that each tuple addresses in the output, or `None` for a
+    /// skipped tuple. Returns an error if the bounds rule makes a coordinate an error: the error of
+    /// the first such coordinate.
     fn offsets(&self) -> Result<Vec<Option<isize>>, ScatterError> {
         let form = &self.form;
         let list = &self.shape[form.list.0..form.list.1];
@@ -120,8 +123,7 @@ impl List<'_> {
     }
 
     /// Compares every method that computes the destination numbers of tuples with the reference
-    /// loop [`Self::offsets`]. Returns whether the reference loop reports no coordinate out of
-    /// bounds.
+    /// loop [`Self::offsets`]. Returns true if the reference loop returns no error.
     fn check(&self, case: &str) -> bool {
         let expected = self.offsets();
         let indices = Indices::from(self.view());
@@ -139,7 +141,7 @@ impl List<'_> {
             let done = tuples.resolve(set, 0, &mut wide).map(|piece| piece.skipped);
             is_same(&expected, done, &wide, scale, case);
             if expected.is_ok() {
-                // The second half of the list.
+                // Compute only the second half of the list.
                 let first = len / 2;
                 let mut rest = vec![1_u32; len - first];
                 let done = tuples.resolve(set, first, &mut rest);
@@ -152,7 +154,8 @@ impl List<'_> {
         expected.is_ok()
     }
 
-    /// Checks the methods for small calls and for contiguous lists.
+    /// Checks the methods whose destination numbers count slices: the methods for small calls and
+    /// for contiguous lists.
     fn check_slices(
         &self,
         expected: &Result<Vec<Option<isize>>, ScatterError>,
@@ -192,8 +195,8 @@ impl List<'_> {
     }
 }
 
-/// Compares destination numbers, and the count of skipped tuples, with the expected offsets in the
-/// output.
+/// Checks that the slices of the destination numbers are at the expected offsets in the output, and
+/// that the number of skipped tuples is as expected.
 fn is_same<N: Number>(
     expected: &Result<Vec<Option<isize>>, ScatterError>,
     skipped: Result<usize, ScatterError>,

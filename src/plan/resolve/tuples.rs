@@ -1,13 +1,14 @@
 //! Checks the coordinates of tuples and computes the destination numbers of tuples.
 //!
-//! This module knows the offsets of coordinates in an index tensor and the multiplier of each
-//! coordinate. This module does not know how destination numbers are used.
+//! This module uses the offsets of coordinates in the index tensor and the multiplier of each tuple
+//! axis. It does not depend on how destination numbers are used.
 //!
 //! The destination numbers of a block of tuples are computed axis by axis, in loops without
-//! branches. Each loop reads a coordinate of every tuple once, compares it with the size of its
-//! axis and multiplies it. If a check fails, the block is read again. Then [`Bounds`] decides the
-//! result of each coordinate outside its axis: an error, a skipped tuple or a clamped position.
-//! Other comments call this decision the bounds rule.
+//! branches. The loop for an axis reads the coordinate of every tuple once, compares it with the
+//! size of the axis, and multiplies it by the multiplier of the axis. If a coordinate of the block
+//! is outside its axis, the module reads the coordinates of the block again and applies the bounds
+//! rule. The bounds rule is the treatment that [`Bounds`] selects for a coordinate outside its
+//! axis: an error, a skipped tuple or a clamped position.
 
 #![expect(
     unsafe_code,
@@ -30,81 +31,85 @@ use crate::plan::number::Number;
 use crate::plan::scale::Multipliers;
 use crate::reduction::Bounds;
 
-/// Maximum number of tuples of a short list. The cost to clear a block of this size is negligible.
+/// Maximum number of tuples of a short list. The loops for short lists fill arrays of this length
+/// with initial values, at a negligible cost.
 pub(crate) const SHORT_LIST: usize = 16;
 
-/// Number of tuples of a long list whose coordinates are copied together. This number is large
-/// enough for vector loops.
+/// Maximum number of tuples of a long list whose coordinates are copied together. This number is
+/// large enough for vector loops.
 pub(super) const COPIED_TUPLES: usize = 128;
 
-/// Maximum number of tuples whose destination numbers are computed together where their coordinates
-/// are contiguous and need no copy.
+/// Maximum number of tuples whose destination numbers are computed together if the coordinates are
+/// read in place. Coordinates are read in place if the coordinates of successive tuples are
+/// adjacent and no other code can write their memory.
 const IN_PLACE_TUPLES: usize = 256;
 
-/// A list of tuples. The construction of a list computes nothing: methods read dims and strides
-/// when they need them. Methods that are not inlined take the list by value. Therefore the list of
-/// the smallest calls can stay in registers.
+/// A list of tuples. The constructor computes nothing: methods read dims and strides when they need
+/// them. The methods that a small call runs are usually inlined or take the list by value, so that
+/// the list of a small call can stay in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuples<'a> {
     pub(super) indices: Integers<'a>,
-    /// Layout of `indices`, or of the part of `indices` whose tuples this list has.
+    /// Layout of `indices`, or of the part of `indices` that belongs to the tuples of this list.
     layout: &'a Layout<'a>,
     form: &'a Form,
     pub(super) multipliers: Multipliers<'a>,
     rules: IndexRules,
 }
 
-/// Sizes and strides of the loops over a list of tuples, and the tuple axes that are read. Each
-/// loop has a stride of the destination number and a stride of the offset in `indices`.
+/// Sizes and strides of the loops over a list of tuples, and the tuple axes that are read. A loop
+/// has two strides: `dst` for the base number ([`Cursor::number`]) and `src` for the offset in
+/// `indices`.
 #[derive(Clone, Copy)]
 struct Spacing {
-    /// The innermost dim of the list, merged with the dims around it where possible. From one
-    /// position to the next, the destination number increases by `dst` and the offset in `indices`
-    /// by `src`.
+    /// The innermost dim of the list, merged with the dims around it where possible. A row of the
+    /// list is one pass through this dim. From one tuple of a row to the next, the base number
+    /// increases by `dst` and the offset in `indices` by `src`.
     row: Dim,
-    /// The next merged dim outside `row`.
+    /// The next dim outside `row`, also merged with the dims around it where possible.
     rows: Dim,
     axes: ReadAxes,
 }
 
-/// The tuple axes whose coordinates are read.
+/// The tuple axes whose coordinates are read from `indices`.
 #[derive(Clone, Copy)]
 struct ReadAxes {
-    /// First axis that is read.
+    /// First tuple axis that is read.
     first: usize,
-    /// Number of axes that are read.
+    /// Number of tuple axes that are read.
     len: usize,
-    /// Stride between the coordinates of a tuple, in elements of `indices`.
+    /// Stride between the coordinates of one tuple, in elements of `indices`.
     stride: isize,
 }
 
-/// A position in the list, and the strides to the next tuples.
+/// A tuple of the list, and the strides to the next tuples.
 #[derive(Clone, Copy)]
 struct Cursor {
-    /// Offset of the first coordinate of the tuple.
+    /// Offset in `indices` of the first coordinate of the tuple that is read.
     offset: isize,
     /// Base number of the tuple: the destination number that the tuple would have if all
-    /// coordinates that are read were 0.
+    /// coordinates that are read from `indices` were 0.
     number: u64,
     spacing: Spacing,
-    /// Number of tuples from this tuple to the end of its row.
+    /// Number of tuples from this tuple (included) to the end of its row.
     left_in_row: usize,
 }
 
-/// A tuple axis whose coordinate is read.
+/// A tuple axis whose coordinate is read from `indices`.
 #[derive(Clone, Copy)]
 struct Axis {
     tuple_axis: usize,
     size: usize,
-    /// Number to add to negative coordinates.
+    /// Number to add to negative coordinates: the size of the axis, or 0 if negative coordinates
+    /// are out of bounds.
     wrap: u64,
-    /// Increment of the number per position along the axis.
+    /// Increment of the destination number from one position on the axis to the next.
     multiplier: u64,
 }
 
 impl<'a> Tuples<'a> {
-    /// Makes a list of all tuples of `indices`, which `form` describes. `multipliers` are the
-    /// multipliers of the output.
+    /// Makes a list of all tuples of `indices`. `form` describes how the tuples address the output.
+    /// `multipliers` are the multipliers of the tuple axes of the output.
     #[inline(always)]
     pub(crate) fn new(
         form: &'a Form,
@@ -132,18 +137,19 @@ impl<'a> Tuples<'a> {
         Self::new(extents.form, multipliers, *indices, rules)
     }
 
-    /// Restricts the list to the positions of a smaller layout of the same indices.
+    /// Restricts the list to the tuples of `layout`, a smaller layout of the same indices.
     pub(super) fn within(self, layout: &'a Layout<'a>) -> Self {
         Self { layout, ..self }
     }
 
-    /// Whether the indices are contiguous and hold all coordinates.
+    /// Whether `indices` has a contiguous layout and holds all coordinates. A layout with explicit
+    /// strides does not count as contiguous.
     #[inline(always)]
     fn are_contiguous(&self) -> bool {
         self.form.coordinates == Form::ALL_EXPLICIT && self.layout.is_contiguous()
     }
 
-    /// Whether the indices are contiguous and every tuple has one coordinate.
+    /// Whether [`Self::are_contiguous`] is true and every tuple has one coordinate.
     #[inline(always)]
     pub(crate) fn are_neighbours(&self) -> bool {
         self.are_contiguous() && self.multipliers.sizes.len() == 1
@@ -190,15 +196,17 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Computes the destination numbers of the tuples from `first` on. The method uses instructions
-    /// of `set` if the machine has them.
+    /// Computes one destination number for each entry of `numbers`, for the tuples from tuple
+    /// `first` on. Returns the facts about these tuples. The method uses instructions of `set` if
+    /// the machine has them.
     pub(crate) fn resolve<N: Number>(
         &self,
         set: InstructionSet,
         first: usize,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        // The x86-64 baseline has no vector comparison of 64-bit integers.
+        // The baseline instruction set of x86-64 has no vector comparison of 64-bit integers. The
+        // loops are therefore compiled for `set`.
         for_index_type!(self.indices.kind(), I => {
             set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers))
         })
@@ -217,8 +225,9 @@ impl<'a> Tuples<'a> {
         Ok(piece)
     }
 
-    /// Computes the destination numbers of the tuples from `first` on, which must be contiguous.
-    /// Returns the number of skipped tuples.
+    /// Computes one destination number for each entry of `numbers`, for the tuples from tuple
+    /// `first` on. The indices must be contiguous and hold all coordinates. Returns the number of
+    /// skipped tuples.
     #[inline(always)]
     pub(super) fn number_contiguous<I: Coordinate>(
         &self,
@@ -230,7 +239,7 @@ impl<'a> Tuples<'a> {
         self.number::<I, u32, COPIED_TUPLES>(spacing, first, numbers, None)
     }
 
-    /// Computes the strides of the tuples.
+    /// Computes the sizes and strides of the loops over the list.
     fn spacing(&self) -> Spacing {
         if self.are_contiguous() {
             return Spacing::contiguous(self.multipliers.sizes.len());
@@ -252,8 +261,8 @@ impl<'a> Tuples<'a> {
         Spacing { row, rows, axes }
     }
 
-    /// Returns the axes whose coordinates are read. `stride` is the stride between the coordinates
-    /// of a tuple.
+    /// Returns the tuple axes whose coordinates are read. `stride` is the stride between the
+    /// coordinates of one tuple, in elements of `indices`.
     fn read_axes(&self, stride: isize) -> ReadAxes {
         let read = self.form.read();
         ReadAxes {
@@ -263,8 +272,8 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Calls `visit` with each dim of the list that is longer than 1, from the last dim to the
-    /// first. Returns the stride between the coordinates of a tuple.
+    /// Calls `visit` with each dim of the list whose size is not 1, from the last dim to the first.
+    /// Returns the stride between the coordinates of one tuple, in elements of `indices`.
     #[inline(always)]
     fn each_dim(&self, mut visit: impl FnMut(Dim)) -> isize {
         let (first, end) = self.form.list;
@@ -283,8 +292,8 @@ impl<'a> Tuples<'a> {
         coordinate_stride
     }
 
-    /// Returns each axis that is read, with the offset of its coordinate from the first coordinate
-    /// that is read.
+    /// Returns each tuple axis that is read, with an offset: the offset of its coordinate, relative
+    /// to the first coordinate of the same tuple that is read.
     #[inline(always)]
     fn axes(self, axes: ReadAxes) -> impl Iterator<Item = (Axis, isize)> {
         (0..axes.len).map(move |at| {
@@ -293,7 +302,7 @@ impl<'a> Tuples<'a> {
         })
     }
 
-    /// Returns a tuple axis with its size and its multiplier.
+    /// Returns tuple axis `tuple_axis`, with its size and its multiplier.
     #[inline(always)]
     fn axis(self, tuple_axis: usize) -> Axis {
         let size = self.multipliers.sizes[tuple_axis];
@@ -305,7 +314,7 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Returns a cursor at `tuple`.
+    /// Returns a cursor at tuple `tuple` of the list.
     #[inline(always)]
     fn cursor(&self, spacing: Spacing, tuple: usize) -> Cursor {
         let Spacing { row, rows, .. } = spacing;
@@ -333,9 +342,10 @@ impl<'a> Tuples<'a> {
         cursor
     }
 
-    /// Computes the destination numbers of the tuples from `first` on, block by block, and adds the
-    /// facts about each block to `piece`. Returns the number of skipped tuples. The list must have
-    /// a tuple for every entry of `numbers`.
+    /// Computes one destination number for each entry of `numbers`, for the tuples from tuple
+    /// `first` on, block by block. If `piece` is given, the function adds the facts about each
+    /// block to it. Returns the number of skipped tuples. The list must have a tuple for every
+    /// entry of `numbers`.
     #[inline(always)]
     fn number<I: Coordinate, N: Number, const BLOCK: usize>(
         &self,
@@ -360,15 +370,15 @@ impl<'a> Tuples<'a> {
             let block = &mut numbers[done..done + len];
             // SAFETY: `cursor` computes its offset from the sizes and strides of the view. The
             // block ends at the end of the row at the latest, and the list has a tuple for each
-            // entry. `I` is the type of the indices, because all callers have dispatched on it. If
-            // `copy` is empty, the stride of the row is 1, and no other code can write the memory
-            // of the indices ([`Integers::is_foreign`] is false).
+            // entry of the block. `I` is the type of the indices, because all callers have
+            // dispatched on it. If `copy` is empty, the stride of the row in `indices` is 1, and no
+            // other code can write the memory of the indices ([`Integers::is_foreign`] is false).
             if !unsafe { self.number_block(cursor, copy, block) } {
-                // SAFETY: the conditions hold as for `number_block` above. `apply_bounds_to_row`
-                // reads copies of the coordinates only.
+                // SAFETY: the conditions of `bound_block` hold as for `number_block` above.
                 skipped += match unsafe { self.bound_block(cursor, copy, block) } {
                     Some(skipped) => skipped,
-                    // SAFETY: as for `bound_block`.
+                    // SAFETY: as for `bound_block`. `apply_bounds_to_row` reads only copies of the
+                    // coordinates.
                     None => unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?,
                 };
             }
@@ -380,15 +390,16 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Computes the destination numbers of the tuples from the cursor on. Returns whether all
-    /// coordinates are inside their axes. `copy` is a buffer for one coordinate of each tuple.
-    /// `copy` is empty if coordinates are read in place.
+    /// Computes one destination number for each entry of `numbers`, for the tuples from the cursor
+    /// on, without the bounds rule. Returns whether all coordinates are inside their axes. `copy`
+    /// is a buffer for one coordinate of each tuple. An empty `copy` means that coordinates are
+    /// read in place.
     ///
     /// # Safety
     ///
     /// `I` is the type of the indices. Each offset at which a coordinate is read is the offset of
-    /// an element of the index tensor. Coordinates that are read in place are contiguous, and no
-    /// other code can write their memory.
+    /// an element of the index tensor. If coordinates are read in place, the coordinates of
+    /// successive tuples are adjacent, and no other code can write their memory.
     #[inline(always)]
     unsafe fn number_block<I: Coordinate, N: Number>(
         &self,
@@ -398,7 +409,8 @@ impl<'a> Tuples<'a> {
     ) -> bool {
         let Spacing { row, axes, .. } = cursor.spacing;
         if axes.len == 1 && row.dst == 0 {
-            // SAFETY: the caller guarantees the conditions of `read`.
+            // SAFETY: the caller guarantees what `number_block` requires, and `read` requires no
+            // more.
             let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
             let axis = self.axis(axes.first);
             return axis.add(run.iter().copied(), numbers, |_| cursor.number);
@@ -406,17 +418,22 @@ impl<'a> Tuples<'a> {
         cursor.write_base_numbers(numbers);
         let mut inside = true;
         for (axis, place) in self.axes(axes) {
-            // SAFETY: the caller guarantees the conditions of `read`.
+            // SAFETY: the caller guarantees what `number_block` requires, and `read` requires no
+            // more.
             let run = unsafe { self.read(cursor, place, copy, numbers.len()) };
             inside &= axis.add(run.iter().copied(), numbers, N::get);
         }
         inside
     }
 
-    /// Computes the destination numbers of the tuples from the cursor on, if one coordinate of each
-    /// tuple is read, and applies the bounds rule without a branch. Skipped tuples get
-    /// [`Number::SKIPPED`]. Returns the number of skipped tuples. Returns `None`, with any values in
-    /// `numbers`, if several coordinates are read or if a coordinate is an error.
+    /// Computes one destination number for each entry of `numbers`, for the tuples from the cursor
+    /// on, and applies the bounds rule without a branch. Skipped tuples get [`Number::SKIPPED`].
+    /// Returns the number of skipped tuples.
+    ///
+    /// Returns `None` if the function cannot apply the bounds rule. `numbers` then holds arbitrary
+    /// values. The function applies the rule only if [`Bounds`] is not `Error`, one coordinate of
+    /// each tuple is read, and no other coordinate varies along the row. Clamping also requires an
+    /// axis that is not empty.
     ///
     /// # Safety
     ///
@@ -433,7 +450,7 @@ impl<'a> Tuples<'a> {
         if axes.len != 1 || row.dst != 0 || rules.bounds == Bounds::Error {
             return None;
         }
-        // SAFETY: the caller guarantees the conditions of `read`.
+        // SAFETY: the caller guarantees what `number_block` requires, and `read` requires no more.
         let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
         let axis = self.axis(axes.first);
         let mut skipped = 0_u32;
@@ -445,13 +462,15 @@ impl<'a> Tuples<'a> {
             *number = if is_inside { inside } else { N::SKIPPED };
             skipped += u32::from(!is_inside);
         }
-        // Only coordinates on an empty axis cannot be clamped.
+        // With `Bounds::Clamp`, a coordinate is outside only if its axis is empty. Such a
+        // coordinate is an error.
         (rules.bounds == Bounds::Skip || skipped == 0).then_some(skipped as usize)
     }
 
-    /// Returns one coordinate of each of the `len` tuples from the cursor on. Copies the
-    /// coordinates to `copy`, unless `copy` is empty. `place` is the offset of the coordinate from
-    /// the first coordinate of its tuple.
+    /// Returns one coordinate of each of the `len` tuples from the cursor on. If `copy` is not
+    /// empty, the coordinates are copied to `copy`. Otherwise the result is the memory of the
+    /// indices. `place` is the offset of the coordinate, relative to the first coordinate of its
+    /// tuple that is read.
     ///
     /// # Safety
     ///
@@ -469,8 +488,8 @@ impl<'a> Tuples<'a> {
     {
         let offset = cursor.offset.wrapping_add(place);
         if copy.is_empty() {
-            // SAFETY: the caller guarantees that these coordinates are elements of type `I` and
-            // contiguous, and that no other code can write their memory.
+            // SAFETY: the caller guarantees that these coordinates are elements of type `I` at
+            // adjacent offsets, and that no other code can write their memory.
             return unsafe { self.indices.neighbours(offset, len) };
         }
         let copy = &mut copy[..len];
@@ -479,8 +498,9 @@ impl<'a> Tuples<'a> {
         copy
     }
 
-    /// Computes the destination numbers of tuples of one row and applies the bounds rule. The first
-    /// of these tuples is tuple `first` of the list. Returns the number of skipped tuples.
+    /// Computes one destination number for each entry of `numbers` and applies the bounds rule. The
+    /// tuples are in one row of the list. The first tuple is tuple `first` of the list. Returns the
+    /// number of skipped tuples.
     ///
     /// # Safety
     ///
@@ -501,8 +521,8 @@ impl<'a> Tuples<'a> {
                 let steps = row.src.wrapping_mul(tuple.cast_signed());
                 cursor.offset.wrapping_add(steps)
             };
-            // SAFETY: the caller guarantees the conditions of `apply_bounds` for all tuples of the
-            // row.
+            // SAFETY: the caller guarantees what `apply_bounds` requires, for all tuples of
+            // `numbers`.
             skipped +=
                 unsafe { self.apply_bounds::<I, N, BLOCK>(axes, first + done, offset, block) }?;
             done += block.len();
@@ -511,8 +531,8 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Computes the destination numbers of all tuples of a short list that is not contiguous.
-    /// Returns the number of skipped tuples.
+    /// Computes the destination numbers of all tuples of a short list whose indices are not
+    /// contiguous or do not hold all coordinates. Returns the number of skipped tuples.
     #[inline(always)]
     fn number_each<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];
@@ -523,7 +543,7 @@ impl<'a> Tuples<'a> {
                 let mut index = I::default();
                 let offset = offset.wrapping_add(place);
                 // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the
-                // view. `I` is the type of the indices: `resolve_all` has dispatched on it.
+                // view. `I` is the type of the indices, because `resolve_all` has dispatched on it.
                 unsafe { (self.indices).read_run(offset, 0, from_mut(&mut index)) };
                 index
             });
@@ -536,16 +556,17 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Writes the offset of the first coordinate of each tuple of a short list, and the base number
-    /// of each tuple: the destination number that it would have if all coordinates that are read
-    /// were 0.
+    /// For each tuple of a short list, writes the offset of the first coordinate that is read to
+    /// `offsets`, and the base number ([`Cursor::number`]) to `numbers`. Returns the tuple axes
+    /// that are read.
     #[inline(always)]
     fn write_offsets(&self, offsets: &mut [isize], numbers: &mut [u32]) -> ReadAxes {
         numbers[0] = Number::new(self.multipliers.origin);
         let mut len = 1;
         let stride = self.each_dim(|dim| {
-            // The entries so far are the positions along the inner dims. This dim repeats them for
-            // each further position.
+            // The first `len` entries are the tuples at position 0 along this dim. Each further
+            // position along this dim adds `len` entries: the entries of the position before, moved
+            // by the strides.
             for at in len..len * dim.size {
                 offsets[at] = offsets[at - len].wrapping_add(dim.src);
                 numbers[at] = Number::new(add_times(numbers[at - len].get(), 1, dim.dst));
@@ -566,7 +587,7 @@ impl<'a> Tuples<'a> {
         let mut offsets = [0; SHORT_LIST];
         let axes = self.write_offsets(&mut offsets, numbers);
         // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the view. `I`
-        // is the type of the indices: `resolve_all` has dispatched on it.
+        // is the type of the indices, because `resolve_all` has dispatched on it.
         unsafe { self.apply_bounds::<I, _, SHORT_LIST>(axes, 0, |tuple| offsets[tuple], numbers) }
     }
 
@@ -574,12 +595,13 @@ impl<'a> Tuples<'a> {
     /// tuples get [`Number::SKIPPED`]. Returns the number of skipped tuples.
     ///
     /// On entry, `numbers` holds the base number of each tuple. `offset` returns the offset of the
-    /// first coordinate of a tuple. The first tuple of the block is tuple `first` of the list.
+    /// first coordinate that is read, for a position in the block. The first tuple of the block is
+    /// tuple `first` of the list.
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`Self::number_block`] requires, with coordinates that are
-    /// copied.
+    /// `I` is the type of the indices. Each offset at which a coordinate is read is the offset of
+    /// an element of the index tensor.
     #[inline(always)]
     unsafe fn apply_bounds<I: Coordinate, N: Number, const BLOCK: usize>(
         &self,
@@ -636,7 +658,7 @@ impl<'a> Tuples<'a> {
 }
 
 impl Spacing {
-    /// Returns the strides of contiguous tuples with `len` coordinates.
+    /// Returns the strides of a contiguous list whose tuples have `len` coordinates each.
     #[inline(always)]
     fn contiguous(len: usize) -> Self {
         let row = Dim {
@@ -654,7 +676,7 @@ impl Spacing {
 }
 
 impl Cursor {
-    /// Moves the cursor by `count` positions along a dim.
+    /// Moves the cursor forward by `count` positions along `dim`.
     #[inline(always)]
     fn advance(&mut self, dim: Dim, count: usize) {
         let offset = dim.src.wrapping_mul(count.cast_signed());
@@ -662,7 +684,7 @@ impl Cursor {
         self.number = add_times(self.number, count, dim.dst);
     }
 
-    /// Writes the base numbers of the tuples from the cursor on.
+    /// Writes the base number of each tuple from the cursor on, one for each entry of `numbers`.
     #[inline(always)]
     fn write_base_numbers<N: Number>(self, numbers: &mut [N]) {
         let mut next = self.number;
@@ -674,8 +696,10 @@ impl Cursor {
 }
 
 impl Axis {
-    /// Sets each destination number to `before(number)` plus the product of the coordinate of its
-    /// tuple in `run` and the multiplier. Returns whether all coordinates are inside the axis.
+    /// Adds the coordinates of this axis to destination numbers: each entry of `numbers` becomes
+    /// `before(entry)` plus the product of a position and the multiplier of the axis. The positions
+    /// come from the coordinates in `run`, one for each entry. Returns whether all coordinates are
+    /// inside the axis.
     #[inline(always)]
     fn add<I: Coordinate, N: Number>(
         self,
@@ -694,7 +718,7 @@ impl Axis {
     }
 }
 
-/// Returns `number` plus `count` times `increment`. Numbers wrap, because increments can be
+/// Returns `number` plus `count` times `increment`. The sum wraps, because increments can be
 /// negative.
 #[inline(always)]
 fn add_times(number: u64, count: usize, increment: isize) -> u64 {

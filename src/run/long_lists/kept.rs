@@ -1,7 +1,8 @@
-//! Keeps some tuples of a checked block: the tuples of a range of elements, or the tuples that are
-//! not skipped.
+//! Selects tuples of a checked block: the tuples whose elements are in a range, or the tuples that
+//! are not skipped.
 //!
-//! The module knows numbers and values of a block. It does not know which worker applies them.
+//! The module knows the element numbers and the updates of a block. It does not know which worker
+//! applies the updates.
 
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ use crate::exec::one_value::OneValue;
 use crate::kernel::Spread;
 use crate::kernel::filter::{Filtered, NoEntries, ValueEntries, filter};
 
-/// Buffers for the tuples of a block that are kept: numbers, and values of at most 8 bytes.
+/// Buffers for the selected tuples of a block: element numbers, and updates of at most 8 bytes.
 pub(super) struct Kept {
     numbers: [u32; CHECKED_TUPLES],
     values: [u64; CHECKED_TUPLES],
@@ -24,7 +25,7 @@ impl Kept {
         }
     }
 
-    /// Returns the numbers that are in `range`.
+    /// Returns the element numbers that are in `range`, in the order of `numbers`.
     #[inline(always)]
     pub(super) fn numbers<N: Filtered<u32>>(
         &mut self,
@@ -36,12 +37,12 @@ impl Kept {
         &self.numbers[..len]
     }
 
-    /// Applies the updates whose numbers are in `range`.
+    /// Applies the updates whose element numbers are in `range`.
     ///
     /// # Safety
     ///
-    /// There is one update for each number. The caller guarantees what `ElementsFn` requires, for
-    /// the numbers of the range and elements of `W` bytes.
+    /// There is one update for each entry of `numbers`. The caller guarantees what `ElementsFn`
+    /// requires, for the element numbers in `range` and elements of `W` bytes.
     #[inline(always)]
     pub(super) unsafe fn apply_values<N: Filtered<u32>, const W: usize>(
         &mut self,
@@ -59,24 +60,24 @@ impl Kept {
         };
         let len = filter(list.set, numbers, range, &mut self.numbers, entries);
         let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
-        // SAFETY: the filter has stored one value for each number that it kept. The buffer is
+        // SAFETY: `filter` has stored one update for each number that it selected. The buffer is
         // aligned for elements of at most 8 bytes. The caller guarantees the rest.
         unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
     }
 }
 
-/// Blocks with skipped tuples. The filter keeps the numbers of elements, so it drops the number of
-/// a skipped tuple.
+/// Methods for blocks with skipped tuples. The number that marks a skipped tuple is not an element
+/// number, so the filter drops it.
 impl LongList<'_> {
-    /// Applies a block of tuples from number `first` on, without the skipped tuples.
+    /// Applies the tuples of a block that are not skipped. `first` is the first tuple of the block.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`], with an initialised `copy` in place of the output. The numbers of
-    /// tuples that are not skipped are numbers of elements. Updates have at most 8 bytes.
+    /// tuples that are not skipped are element numbers of `copy`. Updates have at most 8 bytes.
     #[inline(never)]
     pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
-        // SAFETY: the caller guarantees what the functions require.
+        // SAFETY: the caller guarantees what the called functions require.
         unsafe {
             match self.operation.kernels.size {
                 1 => self.apply_others_of::<1>(copy, first, numbers),
@@ -95,12 +96,12 @@ impl LongList<'_> {
     unsafe fn apply_others_of<const W: usize>(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
         debug_assert_eq!(W, self.operation.kernels.size, "bytes of an update");
         let updates = self.buffers.source.cast::<[u8; W]>().wrapping_add(first);
-        // SAFETY: there is one update for each tuple. The filter keeps the numbers of elements. The
+        // SAFETY: there is one update for each tuple. The filter keeps only element numbers. The
         // caller guarantees the rest.
         unsafe { Kept::new().apply_values(self, copy, (numbers, updates), &self.all_elements()) };
     }
 
-    /// Applies one value to a block of tuples, without the skipped tuples.
+    /// Applies one value as the update of each tuple of a block that is not skipped.
     ///
     /// # Safety
     ///
@@ -114,11 +115,12 @@ impl LongList<'_> {
     ) {
         let mut kept = Kept::new();
         let numbers = kept.numbers(self, numbers, &self.all_elements());
-        // SAFETY: the filter keeps the numbers of elements. The caller guarantees the rest.
+        // SAFETY: the filter keeps only element numbers. The caller guarantees the rest.
         unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
     }
 
-    /// Returns the numbers of all elements. `Facts::can_stream` has checked that they have 32 bits.
+    /// Returns the range of all element numbers. `Facts::can_stream` has checked that all element
+    /// numbers fit in 32 bits.
     fn all_elements(&self) -> Range<u64> {
         debug_assert!(self.flat.elements <= u32::MAX as usize, "too many elements");
         0..self.flat.elements as u64

@@ -1,9 +1,10 @@
-//! Applies a long list on several workers. Each worker has a range of the elements of one copy.
+//! Applies a long list on several workers. All workers update the output, or one copy of it. Each
+//! worker has its own range of elements.
 //!
-//! Every worker reads and checks all indices, in blocks, and keeps the tuples of its range. Each
-//! element gets its updates in order, from one worker, so the bits are those of one worker for
-//! every reduction. Workers share no number that they have checked: foreign indices may change
-//! between the reads of two workers.
+//! Every worker reads and checks all indices, in blocks, and applies only the tuples whose elements
+//! are in its range. Each element gets its updates in order, from one worker. For every reduction,
+//! the result therefore has the same bits as with one worker. Workers do not use numbers that
+//! another worker has checked: foreign indices may change between the reads of two workers.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -22,19 +23,19 @@ use crate::plan::Block;
 /// Maximum number of ranges. Every worker checks all tuples, so more ranges save little time.
 const MAX_RANGES: usize = 16;
 
-/// Number of indices that are read to find ranges with equal numbers of tuples.
+/// Number of sampled tuples. The sample is used to find ranges with about equal numbers of tuples.
 const SAMPLED: usize = 256;
 
-/// Maximum number of sampled tuples in one range. Two workers gain if each has half of the tuples.
-/// A sixteenth of the sample is allowed for the error of the estimate, and for ranges of whole
-/// lines.
+/// Maximum number of sampled tuples in one range. If a range has more, ranges are not used. Two
+/// workers are faster than one if each has half of the tuples. A sixteenth of the sample is added
+/// for the error of the estimate, and because ranges begin at whole cache lines.
 const MAX_SHARE: usize = SAMPLED / 2 + SAMPLED / 16;
 
-/// Ranges begin at multiples of this number of bytes, so that two workers write no common cache
-/// line, and no pair of lines that the processor prefetches together.
+/// Alignment of the boundaries between ranges, in bytes. Two workers then never write the same
+/// cache line, nor the same pair of cache lines that the processor prefetches together.
 const LINES_BYTES: usize = 128;
 
-/// The ends of the ranges, in elements. Range `i` begins where range `i - 1` ends.
+/// Exclusive ends of the ranges, in elements. Range `i` begins where range `i - 1` ends.
 pub(super) struct Ranges {
     ends: [usize; MAX_RANGES],
     parts: usize,
@@ -47,11 +48,12 @@ impl Ranges {
     }
 }
 
-/// The address of the elements that all workers write, each its own range.
+/// Address of the first element of memory that all workers use. Each worker writes only its own
+/// range of elements.
 #[derive(Clone, Copy)]
 struct Shared(*mut u8);
 
-// SAFETY: an address alone gives no access. Workers write different ranges.
+// SAFETY: an address alone gives no access. Workers write disjoint ranges of elements.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -61,8 +63,9 @@ impl Shared {
 }
 
 impl LongList<'_> {
-    /// Returns ranges of the elements for the workers. `None` if one worker is as fast: if there is
-    /// little work, or if one range would have most of the tuples.
+    /// Returns one range of elements for each worker. `None` if one worker must apply the list (no
+    /// other worker, no fast filter, or an invalid index in the sample), or if one worker is as
+    /// fast (little work, or one range with most of the tuples).
     pub(super) fn ranges(&self, workers: &Workers<'_>) -> Option<Ranges> {
         let (tuples, bytes) = (self.flat.tuples as u64, self.bytes as u64);
         let is_long = tuples >= self.variants.ranged_tuples && bytes >= self.variants.ranged_bytes;
@@ -87,7 +90,8 @@ impl LongList<'_> {
         (largest <= MAX_SHARE).then_some(ranges)
     }
 
-    /// Returns the numbers of some tuples. `None` if one of their indices is invalid.
+    /// Returns the element numbers of [`SAMPLED`] tuples at about equal distances in the list.
+    /// `None` if an index of these tuples is invalid.
     fn sample(&self) -> Option<[usize; SAMPLED]> {
         let mut numbers = [0; SAMPLED];
         for (at, number) in numbers.iter_mut().enumerate() {
@@ -102,10 +106,12 @@ impl LongList<'_> {
         Some(numbers)
     }
 
-    /// Cuts the elements where the sorted sample has equal parts.
+    /// Divides the elements into `parts` ranges with about equal numbers of sampled tuples.
+    /// `sample` is sorted.
     fn cut(&self, sample: &[usize; SAMPLED], parts: usize) -> Ranges {
         let size = self.operation.kernels.size;
-        // The copy begins with a line. An output that is written directly may begin anywhere.
+        // A copy begins at a multiple of `LINES_BYTES`. An output that is updated directly may
+        // begin at any address.
         let first = match self.is_disposable {
             true => self.buffers.output.addr() % LINES_BYTES,
             false => 0,
@@ -119,8 +125,8 @@ impl LongList<'_> {
         Ranges { ends, parts }
     }
 
-    /// Checks and applies the tuples, in the output or in one copy that is then written to the
-    /// output. Returns `false` if there is no memory for the copy.
+    /// Checks the tuples and applies them to the output, or to one copy that is written to the
+    /// output if all indices are valid. Returns `false` if there is no memory for the copy.
     ///
     /// # Safety
     ///
@@ -133,7 +139,8 @@ impl LongList<'_> {
     ) -> Result<bool, ScatterError> {
         let output = Shared(self.buffers.output.cast());
         if self.is_disposable {
-            // SAFETY: the caller guarantees the output, which holds the data.
+            // SAFETY: the caller guarantees the output. It already holds the data, as
+            // `may_write_unchecked` requires.
             return unsafe { self.apply_ranges(output, None, ranges, workers) }.map(|()| true);
         }
         let words = (self.bytes + LINES_BYTES).div_ceil(size_of::<u64>());
@@ -143,8 +150,8 @@ impl LongList<'_> {
         let first: *mut u8 = memory.as_mut_ptr().cast();
         let copy = Shared(first.wrapping_add(first.align_offset(LINES_BYTES)));
         let data = self.buffers.data.unwrap_or(output.0);
-        // SAFETY: the copy has the elements of the output behind its alignment. The caller
-        // guarantees the data.
+        // SAFETY: the memory has `LINES_BYTES` bytes more than the output, so the aligned copy has
+        // room for all elements. The caller guarantees the data.
         let result = unsafe { self.apply_ranges(copy, Some(data), ranges, workers) };
         let result = result.and_then(|()| {
             let tasks = match self.bytes {
@@ -154,8 +161,8 @@ impl LongList<'_> {
             workers.run(tasks, &|index| {
                 let bytes = part(self.bytes, tasks, index);
                 let (from, to) = (copy.at(bytes.start), output.at(bytes.start));
-                // SAFETY: the copy and the output have these bytes, and tasks have different ranges
-                // of them.
+                // SAFETY: the copy and the output have these bytes, and tasks have disjoint ranges
+                // of bytes.
                 unsafe { from.copy_to_nonoverlapping(to, bytes.len()) };
             })
         });
@@ -163,13 +170,14 @@ impl LongList<'_> {
         result.map(|()| true)
     }
 
-    /// Applies the tuples of each range to `copy`, by one task. The task first copies the range of
-    /// `data`. Returns the error of the first invalid index. Each task stops at this index.
+    /// Applies the tuples to `copy`, with one task for each range. If there is `data`, a task first
+    /// copies its range of `data` to `copy`. Each task stops at the first block with an invalid
+    /// index. Returns the error of the first invalid index.
     ///
     /// # Safety
     ///
-    /// As for [`LongList::run`], with `copy` in place of the output. `copy` is initialised, or
-    /// there is `data` with the elements of the copy.
+    /// As for [`LongList::run`], with `copy` in place of the output. If `data` is `None`, `copy` is
+    /// initialised. Otherwise `data` has as many elements as `copy`.
     unsafe fn apply_ranges(
         &self,
         copy: Shared,
@@ -184,17 +192,18 @@ impl LongList<'_> {
             let range = ranges.of(index);
             let bytes = range.start * size..range.end * size;
             if let Some(data) = data {
-                // SAFETY: both have these bytes, and only this task writes them.
+                // SAFETY: `data` and `copy` have these bytes. Only this task writes the bytes of
+                // `copy`.
                 unsafe {
                     let data = data.at(bytes.start).cast_const();
                     data.copy_to_nonoverlapping(copy.at(bytes.start), bytes.len());
                 }
             }
             let range = range.start as u64..range.end as u64;
-            // SAFETY: the elements of the range are initialised now, and only this task uses them.
-            // The caller guarantees the updates.
+            // SAFETY: the elements of the range in `copy` are initialised now, and only this task
+            // uses them. The caller guarantees the updates.
             if let Err(found) = unsafe { self.apply_range(copy.at(0), &range) } {
-                // Indices that nothing changes give all tasks the same error.
+                // All tasks find the same error, unless other code changes the indices meanwhile.
                 *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
             }
         })?;
@@ -202,14 +211,15 @@ impl LongList<'_> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Applies the tuples of a range of elements, up to the first invalid index of the whole list.
+    /// Applies the tuples whose elements are in `range`. Checks all tuples of the list, and stops
+    /// at the first block with an invalid index.
     ///
     /// # Safety
     ///
     /// As for [`LongList::run`], with an initialised `copy` in place of the output. Only this call
-    /// uses the elements of the range.
+    /// uses the elements of `range`.
     unsafe fn apply_range(&self, copy: *mut u8, range: &Range<u64>) -> Result<(), ScatterError> {
-        // SAFETY: the caller guarantees what the functions require.
+        // SAFETY: the caller guarantees what the called functions require.
         unsafe {
             match (self.is_one_value, self.operation.kernels.size) {
                 (true, _) => self.apply_range_of_one_value(copy, range),
@@ -221,7 +231,7 @@ impl LongList<'_> {
         }
     }
 
-    /// [`Self::apply_range`] for updates of `W` bytes.
+    /// Implements [`Self::apply_range`] for updates of `W` bytes.
     ///
     /// # Safety
     ///
@@ -245,8 +255,8 @@ impl LongList<'_> {
                     CHECKED_TUPLES * W,
                 );
             }
-            // SAFETY: there is one update for each tuple. `resolve_block` returns numbers of
-            // elements of the copy, and the filter keeps those of the range.
+            // SAFETY: there is one update for each tuple. The filter keeps only numbers in `range`,
+            // which are element numbers of `copy`.
             unsafe {
                 match block {
                     Block::Narrow(numbers) | Block::Skipping(numbers) => {
@@ -260,7 +270,7 @@ impl LongList<'_> {
         })
     }
 
-    /// [`Self::apply_range`] for updates that are one value.
+    /// Implements [`Self::apply_range`] for updates that are all one value.
     ///
     /// # Safety
     ///
@@ -273,8 +283,8 @@ impl LongList<'_> {
     ) -> Result<(), ScatterError> {
         let mut kept = Kept::new();
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
-        // SAFETY: the caller guarantees an update. Elements with a kernel for single elements are
-        // plain bytes.
+        // SAFETY: the caller guarantees an update. Element types that have a kernel for single
+        // elements are plain bytes.
         let one = unsafe { OneValue::new(updates, size, CHECKED_TUPLES) };
         self.each_block(0..self.flat.tuples, |_, block| {
             let spread = Spread::NEIGHBOURS;

@@ -1,17 +1,18 @@
-/* Tests of the gradients of scatters. The gradients of every reduction are compared with
- * values computed by hand. Some calls write grad_data in the memory of grad_output (in place),
- * and some calls omit grad_data or grad_updates. Invalid calls must write nothing. */
+/* Tests of the gradients of scatters. The gradients of every reduction are compared with values computed
+ * by hand. Some calls compute grad_data in place, in the memory of grad_output. Some calls pass null for
+ * grad_data or grad_updates. Calls with invalid arguments must write nothing. */
 
 #include "check.h"
 
 #include <math.h>
 
-/* Destinations of the five updates. The four elements of data have 1, 3, 1 and 0 updates. */
+/* Destinations of the five updates. The four elements of data receive 1, 3, 1 and 0 updates. */
 static const int64_t AT[] = {1, 0, 1, 1, 2};
 static const float DATA[] = {2, 4, 3, 9}, UPDATES[] = {4, 5, 0, 4, 3}, GRADIENT[] = {1, 6, 2, 8};
 
-/* Expected output and gradients of each reduction. Rows with exclude_self 0 include the value of data in the
- * reduction, and rows with exclude_self 1 do not. The expected gradients contain the factor -2. */
+/* Expected output and gradients of each reduction. In rows with exclude_self 0, the reduction includes the
+ * value of data. In rows with exclude_self 1, the reduction excludes it. The expected gradients are
+ * already multiplied by scale, which is -2. */
 static const struct {
   int32_t reduction, exclude_self, none_gradient;
   float output[4], data[4], updates[5];
@@ -75,8 +76,9 @@ static void of_each_reduction(void) {
   }
 }
 
-/* The gradients do not depend on some of the tensors data, updates and output. Such a tensor may be null. A null
- * pointer for another of these tensors is an error. */
+/* The reduction decides which of the tensors data, updates and output the gradients depend on. A tensor
+ * that the gradients do not depend on may be null. If one of the other tensors is null, the call must
+ * fail. */
 static void without_inputs(void) {
   float memory[4], of_updates[5];
   DLTensor grad_output = TENSOR(GRADIENT, F32, 4), updates = TENSOR(UPDATES, F32, 5), data = TENSOR(DATA, F32, 4);

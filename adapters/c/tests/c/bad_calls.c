@@ -1,5 +1,5 @@
-/* Invalid calls: tensors that do not fit together, axes out of range, and
- * options that an operator does not have. */
+/* Tests of invalid calls: tensors that do not fit together, axes out of range, and options that the
+ * operator does not have. */
 
 #include "check.h"
 
@@ -9,13 +9,13 @@ static int64_t ZEROS[64];
 #define NUMS(...) TENSOR(NUMBERS, I32, __VA_ARGS__)
 #define INDEX(...) TENSOR(ZEROS, I64, __VA_ARGS__)
 
-/* A call that fails. `planned`: making its plan fails too. */
+/* A call that must fail. `planned`: whether the test also makes a plan of this call, which must fail too. */
 typedef struct refusal {
   const char *reason;
   nds_status status;
   bool planned;
   problem problem;
-  DLTensor output; /* check_refusals sets its memory */
+  DLTensor output; /* check_refusals sets the pointer to its memory */
 } refusal;
 
 static void check_refusals(const refusal *refusals, size_t count) {
@@ -146,7 +146,7 @@ static void axes(void) {
   }
 }
 
-/* Supported types in arguments that do not accept them. */
+/* Element types that the library supports, but not for the tensor that has them here. */
 static void types(void) {
   const DLDataType no_integers[] = {F16, F32, F64, BF16, C64, BOOL, FLOAT8};
   const DLDataType others[] = {I32, U8, FLOAT8, FLOAT4X8};
@@ -180,7 +180,7 @@ static void types(void) {
   }
 }
 
-/* Reductions that the type does not have. */
+/* Reductions that the element type does not support. */
 static void reductions_of_types(void) {
   static const struct {
     uint8_t code, bits;
@@ -205,7 +205,8 @@ static void reductions_of_types(void) {
   }
 }
 
-/* One index that is repeated 2^52 times with stride 0. Its destination numbers exceed any memory. */
+/* One index that stride 0 repeats 2^52 times. The library cannot allocate memory for 2^52 destination
+ * numbers. */
 static void too_many_tuples(void) {
   float result[4] = {-7, -7, -7, -7};
   static const float data[4];

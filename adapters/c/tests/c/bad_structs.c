@@ -1,10 +1,11 @@
-/* Structs of every size that a caller may declare, and option values out of range. */
+/* Tests of nds_options and nds_pool with every declared size, and of option values out of range. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* A scatter of 5 and 5 into [1 2]. Its result shows which options are in effect. */
+/* A scatter that writes 5 to each of the two elements of [1 2]. The result shows which options the library
+ * used. */
 typedef struct probe {
   int32_t data[2], updates[2], result[2];
   int64_t indices[2];
@@ -25,7 +26,8 @@ static void check_probe(nds_status expected, const nds_options *options) {
   }
 }
 
-/* Every function checks its options: calls, runs of plans, and the making of plans. */
+/* Checks, for every operator, that one-shot calls, runs of plans and the making of plans fail with these
+ * options. */
 static void check_all_refuse(nds_status expected, const nds_options *options) {
   check_probe(expected, options);
   for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
@@ -54,7 +56,8 @@ static void check_all_refuse(nds_status expected, const nds_options *options) {
 static void sizes_of_options(void) {
   for (uint32_t size = 0; size <= sizeof(nds_options); size++) {
     bool whole_fields = size != 0 && size % 4 == 0 && size != 36;
-    /* The allocation has exactly the declared size, so a memory checker detects any read beyond it. */
+    /* The allocation has exactly the declared size, but at least 4 bytes. A memory checker therefore
+     * detects a read beyond the declared size. */
     size_t bytes = size < 4 ? 4 : size;
     unsigned char *given = allocate(bytes);
     memcpy(given, &size, sizeof size);
@@ -67,7 +70,7 @@ static void sizes_of_options(void) {
   check_all_refuse(NDS_INVALID_ARGUMENT, &cut);
 }
 
-/* Fields beyond the declared size have their defaults, whatever their memory holds. */
+/* The library uses the defaults for fields beyond the declared size, whatever bytes are stored there. */
 static void fields_beyond_the_size(void) {
   static const struct {
     uint32_t size;
@@ -88,7 +91,8 @@ static void fields_beyond_the_size(void) {
   }
 }
 
-/* A larger struct, from a newer header: bytes beyond the known fields must be zero. */
+/* A struct of a newer header, which is larger: the bytes beyond the fields that the library knows must be
+ * 0. */
 static void larger_options(void) {
   static const uint32_t sizes[] = {57, 60, 64, 128};
   for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -123,9 +127,9 @@ static void padding_of_options(void) {
   check_probe(NDS_OK, &options);
 }
 
-/* In an older header, nds_options ended after none_gradient, with padding up to 48
- * bytes. For a caller that was compiled with this header, the library reads neither
- * the padding nor the memory after the struct. */
+/* In an older header, none_gradient was the last field of nds_options, followed by padding up to 48 bytes.
+ * For a caller that was compiled with the older header, the library ignores the padding and reads no
+ * memory after the struct. */
 static void padding_of_older_options(void) {
   _Static_assert(sizeof(void *) != 8 || offsetof(nds_options, goal) == 48, "the older size");
   size_t end = offsetof(nds_options, none_gradient) + sizeof(int32_t);
@@ -138,7 +142,7 @@ static void padding_of_older_options(void) {
     check_probe(NDS_OK, (const nds_options *)(void *)given);
     free(given);
   }
-  /* The field reserved is not read for current callers either. */
+  /* The library also ignores the field reserved of a caller with the current header. */
   check_probe(NDS_OK, OPTIONS(.reserved = INT32_MIN, .goal = 2));
 }
 

@@ -1,5 +1,6 @@
-/* Indices that another thread writes during calls, which the interface forbids.
- * The result is unspecified, but no byte outside the output may change. */
+/* Tests in which another thread writes the indices during calls, which the interface forbids. The values
+ * in the output are then unspecified, but no byte outside the output may change. A call may fail only with
+ * NDS_INDEX_OUT_OF_BOUNDS, and must then leave the output unchanged. */
 
 #include "check.h"
 
@@ -14,7 +15,7 @@ enum { BINS = 100, TUPLES = 2000, CALLS = 200, GUARD = 512, MARK = 0x5a };
 /* An index far outside the address range of the output. */
 #define WILD ((int64_t)1 << 44)
 
-/* Indices that a thread writes until `stop` is set. */
+/* Indices that the function `change` writes on another thread until `stop` is set. */
 typedef struct changing {
   _Atomic int64_t *indices;
   size_t count;
@@ -28,17 +29,17 @@ static void *change(void *argument) {
   const size_t written[] = {0, changing->count / 3, changing->count / 2, changing->count - 1};
   for (size_t round = 0; !atomic_load(&changing->stop); round++) {
     for (size_t i = 0; i < COUNT(written); i++) {
-      /* The writes are separate, so two indices may differ at times. */
+      /* The writes are separate, so a call can read indices of two rounds. */
       atomic_store(&changing->indices[written[i]], values[(round + i * round / 5) % COUNT(values)]);
     }
     if (atomic_fetch_add(&changing->rounds, 1) % 64 == 0) {
-      sched_yield(); /* workers need a core too */
+      sched_yield(); /* gives the workers of a call time on this core */
     }
   }
   return NULL;
 }
 
-/* An output between marked guard bytes. */
+/* An output between two areas of guard bytes, which have the value MARK. */
 typedef struct guarded {
   DLTensor tensor;
   unsigned char *memory;
@@ -59,7 +60,8 @@ static void check_guarded(const guarded *guarded, nds_status status) {
   }
 }
 
-/* Runs one-shot calls and plans. The output is marked before each call. */
+/* Runs one-shot calls, and makes and runs plans. Before each one-shot call and before each plan is made,
+ * all bytes of the output have the value MARK. */
 static void check_calls(const problem *p, guarded *guarded) {
   for (size_t turn = 0; turn < CALLS; turn++) {
     set_case("operator %d, call %zu", (int)p->operator_, turn);
@@ -80,7 +82,7 @@ static void check_calls(const problem *p, guarded *guarded) {
   }
 }
 
-/* Runs a problem while its indices change. `indices` gives their shape. */
+/* Runs a problem while another thread changes its indices. `indices` has the shape of these indices. */
 static void while_they_change(problem p, DLTensor output, DLTensor indices) {
   changing changing = {.count = bytes_of(&indices) / sizeof(int64_t)};
   changing.indices = allocate(bytes_of(&indices));
@@ -116,10 +118,10 @@ void test_changing(void) {
   int32_t *values = allocate(TUPLES * ROW * sizeof(int32_t));
 #define INTS(...) TENSOR(values, I32, __VA_ARGS__)
 #define AT(...) TENSOR(NULL, I64, __VA_ARGS__)
-  /* The problems, in order: scatter_nd of single elements to a small output, of rows,
-   * and of tuples of two coordinates; scatter_elements of 16 elements; scatter_update of
-   * slices along the second axis; scatter_elements of rows; tensor_scatter to a
-   * key-value cache; gather; gather_elements. */
+  /* The problems, in order: scatter_nd of single elements to an output of 100 elements; scatter_nd of
+   * rows; scatter_nd with tuples of two coordinates; scatter_elements of 16 elements; scatter_update of
+   * slices along the second axis; scatter_elements of rows; tensor_scatter to a key-value cache; gather;
+   * gather_elements. */
   while_they_change((problem){.operator_ = SCATTER_ND, .data = INTS(BINS), .updates = INTS(TUPLES)}, INTS(BINS),
                     AT(TUPLES, 1));
   while_they_change((problem){.operator_ = SCATTER_ND, .data = INTS(BINS, ROW), .updates = INTS(TUPLES, ROW)},

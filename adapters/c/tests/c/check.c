@@ -1,4 +1,4 @@
-/* The checks, and the functions that make the call of an operator. */
+/* The checks of the C tests, and the functions that call an operator for a problem. */
 
 #include "check.h"
 
@@ -181,7 +181,8 @@ nds_status make_plan(const problem *p, nds_plan **plan) {
   return make_plan_with(p, &p->data, &p->indices, plan);
 }
 
-/* Runs once and compares. With `start`, runs in place: the output first gets a copy of `start`. */
+/* Runs the plan, or makes the call if `plan` is null, and compares the output with `expected`. If `start`
+ * is not null, the run is in place: the output first receives a copy of `start` and is also the data. */
 static void check_once(const problem *p, const nds_plan *plan, const DLTensor *shape, const void *start,
                        const void *expected) {
   size_t bytes = bytes_of(shape);

@@ -1,7 +1,7 @@
-/* Declarations that all files of the C tests share: checks that report their failure,
- * and short notations for tensors and options.
+/* Declarations that all files of the C tests share: checks that report their failure, and short notations
+ * for tensors and options.
  *
- * This file knows the C interface. It knows nothing of the expected results. */
+ * This file depends on the C interface, but not on the expected results of a test. */
 
 #ifndef CHECK_H
 #define CHECK_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Sets the name of the case that this thread tests. A failing check prints it. */
+/* Sets the name of the case that the calling thread tests. A check that fails prints this name. */
 void set_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void check_true(const char *file, int line, const char *text, bool held);
@@ -42,7 +42,7 @@ unsigned long checks_made(void);
 #define BF16 TYPE(kDLBfloat, 16)
 #define C64 TYPE(kDLComplex, 64)
 #define BOOL TYPE(6, 8)
-/* Types of which the library knows only the size: an 8-bit float, and eight 4-bit floats. */
+/* Types for which the library knows only the size: an 8-bit float, and a type of eight 4-bit floats. */
 #define FLOAT8 TYPE(10, 8)
 #define FLOAT4X8 ((DLDataType){17, 4, 8})
 
@@ -50,14 +50,15 @@ unsigned long checks_made(void);
 enum { NONE, ADD, SUB, MUL, MIN, MAX, MEAN };
 enum { BOUNDS_ERROR, SKIP, CLAMP };
 
-/* Tensors. TENSOR is row-major, STRIDED has explicit strides, and SCALAR has rank 0. */
+/* Macros that make tensors. TENSOR makes a row-major tensor, STRIDED a tensor with explicit strides, and
+ * SCALAR a tensor of rank 0. */
 #define DIMS(...) ((int64_t[]){__VA_ARGS__})
 #define TENSOR(memory, type, ...) tensor_of(memory, type, COUNT(DIMS(__VA_ARGS__)), DIMS(__VA_ARGS__), NULL)
 #define STRIDED(memory, type, shape, strides) tensor_of(memory, type, COUNT(shape), shape, strides)
 #define SCALAR(memory, type) tensor_of(memory, type, 0, NULL, NULL)
 DLTensor tensor_of(const void *memory, DLDataType type, size_t ndim, int64_t *shape, int64_t *strides);
 
-/* A pointer to options. Fields that are not listed have their defaults. */
+/* Makes a pointer to options. A field that is not an argument has its default. */
 #define OPTIONS(...) (&(nds_options){.size = sizeof(nds_options), __VA_ARGS__})
 
 typedef enum operator_name {
@@ -70,7 +71,7 @@ typedef enum operator_name {
   GATHER_ELEMENTS,
 } operator_name;
 
-/* The inputs of a call, for any operator. */
+/* The inputs of a call of any operator. */
 typedef struct problem {
   operator_name operator_;
   DLTensor data, indices, updates; /* updates is unused for gathers */
@@ -84,29 +85,30 @@ bool has_plan(const problem *problem);
 size_t size_of(DLDataType type);         /* bytes of an element */
 size_t bytes_of(const DLTensor *tensor); /* bytes of all elements */
 
-/* The first two functions make the call that a problem describes. The other two functions make the plan. A null
- * pointer to a tensor passes null for this argument. */
+/* call and call_with make the call that a problem describes. make_plan and make_plan_with make the plan of
+ * this call. call_with and make_plan_with use the tensors of their arguments instead of those of the
+ * problem, and pass a null tensor pointer on to the library. */
 nds_status call_with(const problem *problem, const DLTensor *data, const DLTensor *indices, const DLTensor *updates,
                      DLTensor *output);
 nds_status call(const problem *problem, DLTensor *output);
 nds_status make_plan_with(const problem *problem, const DLTensor *data, const DLTensor *indices, nds_plan **plan);
 nds_status make_plan(const problem *problem, nds_plan **plan);
 
-/* Calls the operator of a problem with a row-major output of this shape, and compares the bytes of the output
- * with `expected`. Repeats the call of a scatter in place: data and output are then one tensor. If the operator
- * has plans, also makes a plan, and runs the plan twice with a separate output and, for a scatter, twice in place.
- * Data must be row-major. */
+/* Makes the call of a problem with a row-major output of this shape, and compares the bytes of the output
+ * with `expected`. For a scatter, makes the call again in place: one tensor is then the data and the
+ * output. If the operator has plans, also makes a plan. Runs this plan twice with a separate output and,
+ * for a scatter, twice in place. The data of the problem must be row-major. */
 void check_everywhere(const problem *problem, const DLTensor *shape, const void *expected);
 
-/* Checks that the call of a problem fails with the status `expected`. The failed call must not change the first
+/* Checks that the call of a problem fails with the status `expected`. The call must not change the first
  * `bytes` bytes at the address `memory`. */
 void check_refused(const problem *problem, DLTensor *output, nds_status expected, const void *memory, size_t bytes);
 
-/* Checks that making a plan of a problem fails with the status `expected`. The failed call must set the caller's
+/* Checks that making a plan of a problem fails with the status `expected`. The call must set the caller's
  * plan pointer to null. */
 void check_plan_refused(const problem *problem, nds_status expected);
 
-/* A small valid call of any operator. Tests make one argument of it invalid. */
+/* A small valid call of any operator. Tests change one of its arguments to an invalid one. */
 typedef struct base {
   problem problem;
   DLTensor output;
@@ -116,13 +118,13 @@ typedef struct base {
 
 void make_base(base *base, operator_name operator_);
 
-/* Returns zeroed memory. Ends the test if the allocation fails. */
+/* Returns memory whose bytes are 0. Ends the test program if the allocation fails. */
 void *allocate(size_t bytes);
 
 /* Returns the next number of a deterministic pseudo-random sequence. */
 uint32_t next_random(uint32_t *state);
 
-/* Returns the status, tuple, axis and index of this thread's last failure. */
+/* Returns the status and the facts (such as the tuple, axis and index) of this thread's last failure. */
 nds_error_info last_info(void);
 
 /* A call that is large enough to use the threads of a pool. */
@@ -134,29 +136,32 @@ typedef struct large {
   void *data, *indices, *updates;
 } large;
 
-/* Makes a scatter with many duplicates into three million float32, or a gather from them. */
+/* Makes a scatter to 3,145,728 float32 elements, or a gather from 3,145,728 float32 elements. Many of its
+ * indices are duplicates. */
 void make_large(large *large, operator_name operator_);
 void free_large(large *large);
 
-/* The pool of a host, with the numbers of calls of its parallel-for function and of tasks that ran. */
+/* A thread pool of a host. It counts the calls of its parallel-for function and the tasks that ran. */
 typedef struct host {
   nds_pool pool;
   size_t threads;             /* number of threads that on_pthreads starts */
   void (*before)(void);       /* function that each of these threads calls before its tasks, or null */
   void (*after)(void);        /* function that each of these threads calls after its tasks, or null */
-  unsigned long calls, tasks; /* totals */
+  unsigned long calls, tasks; /* totals over all calls */
 } host;
 
 typedef int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument);
 
-/* Correct parallel-for functions. in_turn runs the tasks on the calling thread in ascending order, backwards runs
- * them there in descending order, and on_pthreads runs them on new threads. */
+/* Parallel-for functions without faults. in_turn runs the tasks on the calling thread in ascending order
+ * of their indices. backwards runs the tasks on the calling thread in descending order. on_pthreads runs
+ * the tasks on new threads. */
 parallel_for in_turn, backwards, on_pthreads;
 
 host make_host(parallel_for *run, uint32_t workers);
 const nds_pool *pool_of(host *host);
 
-/* Runs a function on this number of threads at once. Each call receives its thread's number. */
+/* Runs the function `run` on `threads` threads at the same time. Each thread passes its own number to
+ * `run`. */
 void on_threads(size_t threads, void (*run)(size_t number, void *shared), void *shared);
 
 /* The test suites. Each file has one suite, except threads.c, which has three suites. */

@@ -1,6 +1,6 @@
-/* Calls from threads whose floating-point mode is not the default mode. The results of
- * these calls must have the same bits as the results of calls in the default mode. Each
- * call must restore the floating-point mode of its thread. */
+/* Tests of calls from threads whose floating-point mode is not the default mode. The results must have the
+ * same bits as in the default mode. Each call must restore the mode of the calling thread, and each task
+ * must restore the mode of the host's thread that runs it. */
 
 #include "check.h"
 
@@ -11,8 +11,8 @@
 
 typedef unsigned mode;
 
-/* Bits of MXCSR: flush to zero, rounding, masks of exceptions, and denormals are
- * zero. The other bits are status flags of exceptions. */
+/* Control bits of the register MXCSR: flush-to-zero, the rounding mode, the masks of exceptions, and
+ * denormals-are-zero. CONTROL selects all of them and excludes the status flags of exceptions. */
 enum { FLUSH = 0x8000, TO_ZERO = 0x6000, UP = 0x4000, DOWN = 0x2000, MASKED = 0x1f80, DENORMALS = 0x0040, CONTROL = 0xffc0 };
 
 static const mode MODES[] = {
@@ -22,7 +22,7 @@ static const mode MODES[] = {
     MASKED | FLUSH | DENORMALS | TO_ZERO,
     MASKED | UP,
     MASKED | DOWN,
-    0, /* every exception traps */
+    0, /* all exceptions are unmasked, so each one traps */
 };
 
 static mode current_mode(void) {
@@ -48,7 +48,8 @@ static void set_mode(mode mode) {
 }
 #endif
 
-/* A reduction of two numbers whose result depends on the mode. */
+/* A reduction of two numbers, and its result in the default floating-point mode. Another mode may change
+ * the result. */
 typedef struct sensitive {
   const char *reason;
   uint8_t code, bits;
@@ -79,7 +80,7 @@ static const sensitive SENSITIVE[] = {
     {"moved bytes are not interpreted", kDLFloat, 32, NONE, 0x00000001, 0x7fa00001, 0x7fa00001},
 };
 
-/* Rows are longer than a vector, so every loop of a kernel runs. */
+/* Rows are longer than a vector register, so the vector loops and the scalar remainder of a kernel run. */
 enum { COLUMNS = 37 };
 
 static void fill(uint8_t *row, size_t size, uint64_t value) {
@@ -112,7 +113,7 @@ static void small_calls(mode caller) {
   for (size_t i = 0; i < COUNT(SENSITIVE); i++) {
     set_case("mode 0x%x, %s", (unsigned)caller, SENSITIVE[i].reason);
     set_mode(caller);
-    mode taken = current_mode(); /* valgrind implements only the rounding bits */
+    mode taken = current_mode(); /* read back, because valgrind implements only the rounding bits */
     check_sensitive(&SENSITIVE[i]);
     mode after = current_mode();
     set_mode(before);
@@ -120,7 +121,7 @@ static void small_calls(mode caller) {
   }
 }
 
-/* A failing call restores the mode too. */
+/* A call that fails must also restore the mode. */
 static void failing_call(mode caller) {
   mode before = current_mode();
   base base;
@@ -149,7 +150,8 @@ static void expect_mode(void) {
   CHECK_INT((long long)taken_by_thread, (long long)after);
 }
 
-/* Adds the updates of a large call on threads of the library or of the host. */
+/* Adds the updates of a large scatter on the threads of the library's pool or of a host's pool, and
+ * compares the output with `expected`. */
 static void large_call(large *large, const void *expected, mode caller, bool on_host) {
   host host = make_host(on_pthreads, 3);
   host.before = take_mode;
@@ -175,7 +177,7 @@ static void large_calls(void) {
   make_large(&large, SCATTER_ND);
   float *updates = large.updates;
   for (size_t i = 0; i < 1000; i++) {
-    updates[i * 7] = 1e-40f * (float)(i + 1); /* some are subnormal */
+    updates[i * 7] = 1e-40f * (float)(i + 1); /* some of these values are subnormal */
   }
   large.problem.options = OPTIONS(.reduction = ADD, .max_threads = 1);
   CHECK_OK(call(&large.problem, &large.output));

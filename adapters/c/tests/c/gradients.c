@@ -1,5 +1,6 @@
-/* Gradients of gathers, compared with values computed by hand: with a factor, and
- * for each type. Invalid calls must write nothing. */
+/* Tests of the gradients of gathers, which are compared with values computed by hand: with a scale that is
+ * not 1, and for float16, bfloat16, float32, float64 and complex64. Calls with invalid arguments must
+ * write nothing. */
 
 #include "check.h"
 
@@ -10,7 +11,7 @@ typedef nds_status backward(const DLTensor *grad_output, const DLTensor *indices
 
 static const int64_t ROWS[] = {2, 0, 2};
 
-/* The gather read the rows 2, 0 and 2 of three. */
+/* The gradient of a gather of the rows 2, 0 and 2 from data with three rows. */
 static void of_each_operator(void) {
   const int64_t spread[] = {2, 2, 0, 0, 2, 2};
   const float gradient[] = {1, 2, 3, 4, 5, 6};
@@ -38,7 +39,7 @@ static void of_each_operator(void) {
   }
 }
 
-/* The gather read one element three times. */
+/* The gradient of a gather that copied one element three times. */
 static void of_each_type(void) {
   const int64_t zeros[] = {0, 0, 0};
   DLTensor at = TENSOR(zeros, I64, 3);
@@ -47,17 +48,17 @@ static void of_each_type(void) {
   DLTensor wide_in = TENSOR(wide, F64, 3), wide_out = TENSOR(&wide_sum, F64, 1);
   CHECK_OK(nds_gather_backward(&wide_in, &at, 0, 0.1, &wide_out, NULL));
   CHECK(wide_sum == 7 * 0.1);
-  /* 2048 + 1 + 1, summed in float32 */
+  /* 2048 + 1 + 1, which is 2050 because the sum is computed in float32 */
   const uint16_t half[] = {0x6800, 0x3c00, 0x3c00};
   uint16_t half_sum = 0;
   DLTensor half_in = TENSOR(half, F16, 3), half_out = TENSOR(&half_sum, F16, 1);
   CHECK_OK(nds_gather_backward(&half_in, &at, 0, 1.0, &half_out, NULL));
   CHECK_INT(0x6801, half_sum);
-  const uint16_t brain[] = {0x4380, 0x3f80, 0x3f80}; /* 256, 1, 1 */
+  const uint16_t brain[] = {0x4380, 0x3f80, 0x3f80}; /* 256, 1 and 1 */
   uint16_t brain_sum = 0;
   DLTensor brain_in = TENSOR(brain, BF16, 3), brain_out = TENSOR(&brain_sum, BF16, 1);
   CHECK_OK(nds_gather_backward(&brain_in, &at, 0, 0.5, &brain_out, NULL));
-  CHECK_INT(0x4301, brain_sum); /* 129 */
+  CHECK_INT(0x4301, brain_sum); /* 258 times the scale 0.5 is 129 */
   const float pairs[] = {1, 2, 3, 4, 5, 6};
   float pair[2];
   DLTensor pairs_in = TENSOR(pairs, C64, 3), pair_out = TENSOR(pair, C64, 1);

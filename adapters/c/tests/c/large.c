@@ -1,16 +1,15 @@
-/* Calls that are large enough to use the threads of a pool. */
+/* Calls that are large enough to run on the threads of a pool. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* The calls are large enough for every division of work
- * (docs/notes/2026-11-22-thresholds.md) and small enough for valgrind. A gather writes
- * one element per tuple. A scatter also copies all of data, so it has a quarter of the
- * tuples of a gather. */
+/* The work of each call is above every threshold for dividing work among threads
+ * (docs/notes/2026-11-22-thresholds.md), but small enough to run in valgrind. A gather writes one element
+ * per tuple. A scatter also copies all of data, so the scatter has a quarter as many tuples as the gather. */
 enum { DESTINATIONS = 3 << 20, SCATTERED = 160 << 10, GATHERED = 640 << 10 };
 
-/* Returns values whose sums round, so the order of additions changes the bits. */
+/* Returns values whose sums are rounded, so a different order of the additions changes the bits of a sum. */
 static float *random_floats(size_t count, uint32_t seed) {
   float *values = allocate(count * sizeof(float));
   for (size_t i = 0; i < count; i++) {
@@ -19,7 +18,7 @@ static float *random_floats(size_t count, uint32_t seed) {
   return values;
 }
 
-/* Returns indices with many duplicates: half of them are below 5000. */
+/* Returns indices with many duplicates. Every other index is less than 5000. */
 static int64_t *random_places(size_t count, uint32_t seed) {
   int64_t *places = allocate(count * sizeof(int64_t));
   for (size_t i = 0; i < count; i++) {

@@ -1,16 +1,17 @@
-/* Tensors that are not row-major: strides of any sign, offsets and padding. */
+/* Tests of tensors that are not row-major: with positive, negative and zero strides, byte offsets and
+ * padding. */
 
 #include "check.h"
 
-/* Returns the tensor with this byte_offset. */
+/* Returns a copy of the tensor with this byte_offset. */
 static DLTensor at_byte(DLTensor tensor, uint64_t byte_offset) {
   tensor.byte_offset = byte_offset;
   return tensor;
 }
 
-/* The data, indices, updates and output of one sum. The tests compute this sum for every
- * combination of layouts of the four tensors. The data is [[1 2 3] [4 5 6]]. The sum adds
- * [10 20 30] to the last row of the data and [100 200 300] to the first row. */
+/* Indices and expected output of one sum. The tests compute this sum for every combination of five layouts
+ * of the data, indices, updates and output. The data is [[1 2 3] [4 5 6]]. The sum adds [10 20 30] to the
+ * last row of the data and [100 200 300] to the first row. */
 static const int64_t PLACES[] = {1, 0};
 static const int32_t SUM[] = {101, 202, 303, 14, 25, 36};
 
@@ -55,14 +56,15 @@ static void update_variants(DLTensor *variants) {
   variants[4] = variants[0];
 }
 
-/* Position of element [row, column] of an output among the int32 numbers of its memory. */
+/* Position of the element [0, 0] of an output, and strides of the output, in int32 numbers of its memory. */
 typedef struct place {
   int64_t first, strides[2];
 } place;
 
 static const place OUTPUTS[VARIANTS] = {{0, {3, 1}}, {0, {1, 2}}, {5, {-3, -1}}, {2, {7, 2}}, {3, {-3, 1}}};
 
-/* Compares the elements of an output with `expected`, and all other numbers of its memory with -7. */
+/* Checks that the elements of an output equal `expected` and that all other int32 numbers of its memory
+ * are still -7. */
 static void check_spread(const place *place, const int32_t *expected, const int32_t *memory, size_t count) {
   int32_t wanted[16];
   for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -100,8 +102,8 @@ static void every_combination(void) {
   }
 }
 
-/* Runs the sum in place, with one tensor as data and output: in each layout of this tensor, by a
- * one-shot call and by a plan. */
+/* Runs the sum in place: one tensor is the data and the output. Tests each layout of this tensor with a
+ * one-shot call and with a plan. */
 static void in_place(void) {
   DLTensor data[VARIANTS], indices[VARIANTS], updates[VARIANTS];
   data_variants(data);
@@ -139,11 +141,11 @@ static void in_place(void) {
   }
 }
 
-/* Runs a scatter in place whose two DLTensor structs describe one tensor differently. The
- * struct of the data has null strides and byte_offset 0, and its pointer points to the first
- * element. The struct of the output has explicit strides, with an arbitrary stride for the
- * axis of size 1. Its pointer points to the start of the memory, and its byte_offset is the
- * distance to the first element. */
+/* Runs a scatter in place whose data and output are the same elements, described by two different DLTensor
+ * structs. The struct of the data has null strides and byte_offset 0. Its data pointer is the address of
+ * the first element. The struct of the output has explicit strides. The stride of its axis of size 1 is
+ * arbitrary. Its data pointer is the start of the memory, and its byte_offset is the distance in bytes
+ * from there to the first element. */
 static void two_names_of_one_tensor(void) {
   int32_t memory[] = {0, 1, 2, 3};
   const int32_t expected[] = {0, 1, 12, 3}, update[] = {10};
@@ -155,7 +157,7 @@ static void two_names_of_one_tensor(void) {
   CHECK_BYTES(expected, memory, sizeof memory);
 }
 
-/* Tensors with strides of 0: one value in memory is the value of all elements. */
+/* Tests of inputs with stride 0, in which all elements are the same number in memory. */
 static void broadcasts(void) {
   const int32_t seven[] = {7}, five[] = {5};
   const int32_t filled[] = {7, 12, 7, 17}, ones[] = {7, 12, 7, 7};
@@ -174,7 +176,7 @@ static void broadcasts(void) {
   CHECK_BYTES(ones, result, sizeof result);
 }
 
-/* Data and output are interleaved columns of one buffer and share no byte. */
+/* Data and output are alternate int32 numbers of one buffer and share no byte. */
 static void interleaved(void) {
   int32_t memory[] = {1, 0, 2, 0, 3, 0, 4, 0};
   const int32_t expected[] = {1, 1, 2, 9, 3, 3, 4, 4}, update[] = {9};
@@ -186,7 +188,8 @@ static void interleaved(void) {
   CHECK_BYTES(expected, memory, sizeof memory);
 }
 
-/* Gathers reversed columns of a transposed matrix to every other number of the output. */
+/* Gathers the rows of a transposed matrix in reverse order. The output uses every other int32 number of
+ * its memory. */
 static void gathers(void) {
   const int32_t memory[] = {1, 2, 3, 4, 5, 6};
   const int64_t indices[] = {-1, 0, 0, 0, 1};
@@ -201,7 +204,7 @@ static void gathers(void) {
   DLTensor wide = STRIDED(indices, I64, DIMS(2, 3), DIMS(1, 0));
   CHECK_OK(nds_gather(&data, &at, 0, &output, NULL));
   CHECK_BYTES(expected, result, sizeof result);
-  memset(result, 0xf9, sizeof result); /* not -7, so that a missing write is detected */
+  memset(result, 0xf9, sizeof result); /* 0xf9 bytes differ from every expected value */
   CHECK_OK(nds_gather_nd(&data, &tuples, 0, &output, NULL));
   CHECK(result[0] == 2 && result[10] == 5 && result[1] == (int32_t)0xf9f9f9f9);
   memset(result, 0xf9, sizeof result);
@@ -209,7 +212,7 @@ static void gathers(void) {
   CHECK(result[0] == 2 && result[10] == 5 && result[1] == (int32_t)0xf9f9f9f9);
 }
 
-/* A cache whose positions have a larger stride than its rows. */
+/* A cache in which the stride between positions (2) is larger than the stride between sequences (1). */
 static void cache(void) {
   int32_t memory[] = {0, 0, 0, 0, 0, 0}, update[] = {21, 11, 22, 12};
   const int32_t expected[] = {0, 0, 11, 21, 12, 22};

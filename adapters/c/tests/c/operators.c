@@ -1,5 +1,5 @@
-/* Every operator, compared with values computed by hand: one-shot and planned,
- * out of place and in place. */
+/* Tests of every operator, compared with values computed by hand: with one-shot calls and plans, out of
+ * place and in place. */
 
 #include "check.h"
 
@@ -15,7 +15,7 @@ typedef struct example {
 #define INTS(...) ((const int32_t[]){__VA_ARGS__})
 #define LONGS(...) ((const int64_t[]){__VA_ARGS__})
 
-/* The memory of `output` holds the expected values. */
+/* Runs the examples. The memory of `output` holds the expected values of each example. */
 static void check_examples(const example *examples, size_t count) {
   for (size_t i = 0; i < count; i++) {
     set_case("%s", examples[i].reason);
@@ -127,7 +127,8 @@ static void cache_examples(void) {
   check_examples(examples, COUNT(examples));
 }
 
-/* Idle slots of a batch: with `bounds` 1, a negative position skips its sequence. */
+/* Idle slots of a batch of sequences. With the option `bounds` 1, the library skips each sequence whose
+ * position is negative. */
 static void caches_with_idle_slots(void) {
   const example examples[] = {
       {"the second of three sequences is idle",
@@ -168,7 +169,7 @@ static void caches_with_idle_slots(void) {
   check_examples(examples, COUNT(examples));
 }
 
-/* Null write_indices: every sequence begins at position 0. */
+/* If write_indices is null, the rows of every sequence begin at position 0. */
 static void cache_without_positions(void) {
   for (int32_t circular = 0; circular <= 1; circular++) {
     int32_t cache[] = {1, 2, 3, 4, 5, 6}, update[] = {10, 11, 40, 41};

@@ -2,16 +2,16 @@
 
 #include "check.h"
 
-/* Memory that several tensors share, whatever their types. */
+/* Memory that tensors of float32 and of int64 share. */
 typedef union memory {
   float floats[64];
   int64_t integers[32];
 } memory;
 
-/* Positions of the four tensors of a scatter in one `memory`, and the status that the scatter
- * must return. The position of the data, updates or output is the number of float32 numbers
- * before the tensor's first element. The position of the indices is the number of int64
- * numbers before the first index. */
+/* Positions of the four tensors of a scatter in one `memory`, and the status that a one-shot call must
+ * return. The position of the data, updates or output is the number of float32 numbers before the first
+ * element of the tensor. The position of the indices is the number of int64 numbers before the first
+ * index. */
 typedef struct arrangement {
   const char *reason;
   int64_t output_at, output_strides[2];
@@ -20,8 +20,8 @@ typedef struct arrangement {
   nds_status status;
 } arrangement;
 
-/* The first field of a row says with which tensor the output shares memory. The data and the output have the
- * shape [4, 3], the updates [2, 3] and the indices [2, 1]. */
+/* The first field of each arrangement names what the output shares memory with. The data and the output
+ * have the shape [4, 3], the updates have the shape [2, 3], and the indices have the shape [2, 1]. */
 static const arrangement ARRANGEMENTS[] = {
     {"a row further than data", 3, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"a row before data", 0, {3, 1}, 3, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
@@ -46,7 +46,7 @@ static const arrangement ARRANGEMENTS[] = {
 
 static void fill(memory *memory) {
   for (int i = 0; i < 64; i++) {
-    memory->floats[i] = 0.0f; /* zero bytes are valid indices too */
+    memory->floats[i] = 0.0f; /* bytes of 0 are also valid indices */
   }
 }
 
@@ -69,7 +69,7 @@ static void scatter(const arrangement *a, bool planned) {
   bool of_indices = strstr(a->reason, "indices") != NULL, of_itself = strstr(a->reason, "itself") != NULL;
   nds_plan *plan = NULL;
   if (of_itself) {
-    nds_status made = make_plan_with(&p, &output, &p.indices, &plan); /* may be refused here already */
+    nds_status made = make_plan_with(&p, &output, &p.indices, &plan); /* the library may refuse to make this plan */
     CHECK(made == NDS_OK || made == NDS_INVALID_ARGUMENT);
     if (plan == NULL) {
       return;
@@ -85,8 +85,8 @@ static void scatter(const arrangement *a, bool planned) {
   nds_plan_free(plan);
 }
 
-/* A gather cannot run in place: a call whose output shares memory with the data is refused, also if the output
- * has the address and shape of the data. */
+/* A gather cannot run in place. The library refuses every call of a gather whose output shares memory with
+ * the data or the indices, even if the output has the address and shape of the data. */
 static void gathered_over_inputs(void) {
   memory memory;
   fill(&memory);
@@ -131,7 +131,7 @@ static void cache_over_update(void) {
   }
 }
 
-/* A call whose structs, shapes and strides can be moved to any memory. */
+/* A call whose DLTensor structs, shapes and strides a test can copy to other addresses. */
 typedef struct described {
   base base;
   DLTensor *tensors[4]; /* data, indices, updates, output */
@@ -141,7 +141,7 @@ typedef struct described {
 enum { DATA, INDICES, UPDATES, OUTPUT, TENSORS };
 enum { STRUCT, SHAPE, STRIDES, PARTS };
 
-/* Memory that contains an output at the byte OUTPUT_AT, with unused bytes before and after the output. */
+/* Memory that contains an output from byte OUTPUT_AT on, with unused bytes before and after the output. */
 typedef union room {
   int64_t alignment;
   unsigned char bytes[256];
@@ -161,8 +161,8 @@ static size_t bytes_of_part(const DLTensor *tensor, int part) {
   return part == STRUCT ? sizeof *tensor : (size_t)tensor->ndim * sizeof(int64_t);
 }
 
-/* Copies one part of a tensor's description (its struct, shape or strides) to the address `at`. Later
- * calls of the library read the copy instead of the original part. */
+/* Copies one part of a tensor's description (its DLTensor struct, shape or strides) to the address `at`.
+ * In the next call_described, the library reads this copy. */
 static void describe_at(described *d, int tensor, int part, unsigned char *at) {
   DLTensor *moved = d->tensors[tensor];
   if (part == STRUCT) {
@@ -191,11 +191,11 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* The description of a tensor has three parts: its struct, its shape and its strides. The
- * function stores one part next to the memory of the output and calls the library. The
- * library must accept the call if the stored part ends where the output begins, or begins
- * where the output ends. The library must refuse the call if the stored part overlaps the
- * first 8 or the last 8 bytes of the output. */
+/* The description of a tensor has three parts: its DLTensor struct, its shape and its strides. This
+ * function stores one part at four places near the memory of the output, and calls the library for each
+ * place. The library must accept the call if the stored part ends where the output begins, or begins where
+ * the output ends. The library must refuse the call if the stored part overlaps only the first 8 or only
+ * the last 8 bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;
@@ -237,11 +237,11 @@ static void descriptions_in_output(DLDataType type) {
   }
 }
 
-/* A call is refused if a part of a tensor's description (its struct, shape or strides)
- * is stored in the memory of the output. This memory reaches from the lowest to the
- * highest byte of the output. The memory includes gaps between rows and, if a stride is
- * negative, bytes below the address of the first element. An output without elements
- * has no memory, so a description may be stored at its address. */
+/* The library must refuse a call if a part of a tensor's description (its DLTensor struct, shape or
+ * strides) is stored in the memory of the output. This memory reaches from the lowest to the highest byte
+ * of the output's elements. It includes gaps between rows and, if a stride is negative, bytes below the
+ * address of the first element. An output without elements has no memory, so a description may be stored
+ * at its address. */
 static void descriptions_in_gaps(void) {
   for (int reversed = 0; reversed <= 1; reversed++) {
     room room;

@@ -1,6 +1,6 @@
-/* Tests of plans: repeated runs of a plan on different memory, explanations of plans,
- * and runs that fail because their tensors do not match the plan. The function
- * check_everywhere (check.h) compares runs of plans with one-shot calls. */
+/* Tests of plans: repeated runs of one plan on different memory, explanations of plans, and runs that fail
+ * because their tensors do not match the plan. The function check_everywhere (check.h) tests that a run of
+ * a plan and a one-shot call have the same result. */
 
 #include "check.h"
 
@@ -40,9 +40,8 @@ static void many_runs(void) {
   nds_plan_free(plan);
 }
 
-/* A caller may change or free the indices after making a plan. The function that makes the
- * plan reads only the shape, strides and type of data, so the data pointer may be null until
- * a run. */
+/* A caller may change or free the indices after the plan has been made. The function that makes a plan
+ * does not read the elements of data, so the pointer to these elements may be null. */
 static void plan_keeps_what_it_needs(void) {
   problem p = sum_of_rows();
   int64_t *indices = allocate(sizeof ROWS);
@@ -62,8 +61,8 @@ static void plan_keeps_what_it_needs(void) {
   nds_plan_free(plan);
 }
 
-/* Runs a plan whose output is transposed and reversed. A run requires an output with the
- * planned strides. The data and the updates of a run may have any strides. */
+/* Runs a plan of a scatter whose output is transposed and has reversed columns. The output of each run
+ * must have the strides of the plan. The data and the updates of each run may have any strides. */
 static void strided_runs(void) {
   problem p = sum_of_rows();
   int64_t strides[] = {1, -4};
@@ -85,8 +84,8 @@ static void strided_runs(void) {
   nds_plan_free(plan);
 }
 
-/* Runs one gather plan on two data tensors. A run ignores all options except max_threads, pool
- * and goal. */
+/* Runs one plan of a gather with two different data tensors. The run ignores the options reduction and
+ * bounds, because a run uses only the options max_threads, pool and goal. */
 static void gather_runs(void) {
   const int32_t first[] = {1, 2, 3}, second[] = {4, 5, 6};
   const int32_t from_first[] = {3, 1, 3}, from_second[] = {6, 4, 6};
@@ -102,7 +101,7 @@ static void gather_runs(void) {
   nds_plan_free(plan);
 }
 
-/* A run of a plan uses the reduction of the plan and ignores the reduction in the options of the run. */
+/* A run uses the reduction of its plan and ignores the reduction in its own options. */
 static void options_of_the_plan(void) {
   problem p = sum_of_rows();
   nds_plan *plan = NULL;
@@ -155,7 +154,7 @@ static void explanations(void) {
   nds_plan_free(plan);
 }
 
-/* A run whose tensors do not match the plan fails and does not change the output. */
+/* A run whose arguments do not match the plan fails and does not change the output. */
 static void refused_runs(void) {
   problem p = sum_of_rows();
   nds_plan *plan = NULL, *gather = NULL;

@@ -1,11 +1,12 @@
-/* Pools of a host: a correct pool gives the same bytes as the calling thread, and an
- * incorrect pool gives an error. */
+/* Tests of calls on a pool of the host.
+ * A call on a correct pool gives the same bytes as a call on one thread.
+ * A call that uses an incorrect pool returns an error. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* Makes the call. The output is marked before. */
+/* Fills the output with bytes of 0x5a, then makes the call. */
 static nds_status run(large *large, const nds_options *options) {
   memset(large->output.data, 0x5a, large->bytes);
   large->problem.options = options;

@@ -1,6 +1,6 @@
-/* The test program of the C interface: every function, every kind of invalid
- * call, pools, threads, forks and floating-point modes. Exits with 1 and a
- * message at the first failing check. */
+/* The test program of the C interface.
+ * It tests every function, every kind of invalid call, pools, threads, forks and floating-point modes.
+ * At the first failing check, it prints a message and exits with status 1. */
 
 #include "check.h"
 

@@ -100,9 +100,9 @@ static void on_alarm(int signal) {
   (void)signal;
 }
 
-/* Ends a forked child. A successful child executes the program `true` instead of
- * exiting: at an exit, valgrind would report the memory of the parent's threads as
- * lost, because these threads do not exist in the child. */
+/* Ends a forked child. The exit status of the child is `failed_step`.
+ * A successful child (`failed_step` 0) executes the program `true` instead of exiting. If the child exited, valgrind
+ * would report the memory of the parent's threads as lost, because these threads do not exist in the child. */
 _Noreturn static void leave(int failed_step) {
   if (failed_step == 0) {
     execlp("true", "true", (char *)NULL);
@@ -111,8 +111,8 @@ _Noreturn static void leave(int failed_step) {
   _exit(failed_step);
 }
 
-/* Runs a function in a child. Returns the number of the child's failed step, or 0. Kills a
- * child that hangs, and fails. */
+/* Runs a function in a child process. Returns the number of the child's failed step, or 0 if no step failed.
+ * If the child has not ended after `seconds`, this function kills the child, and the test fails. */
 static int run_in_child(int (*child)(void *), void *argument, unsigned seconds) {
   fflush(NULL);
   pid_t pid = fork();
@@ -194,8 +194,8 @@ void test_fork_before_threads(void) {
 static atomic_bool at_work;
 static atomic_ulong failures;
 
-/* Repeats calls that allocate and free memory, until `at_work` is cleared. The pauses let
- * other threads run under valgrind. */
+/* Repeats calls that allocate and free memory, until `at_work` is cleared.
+ * Valgrind runs only one thread at a time, so this thread pauses after each iteration to let the other threads run. */
 static void *keep_calling(void *plan) {
   while (atomic_load(&at_work)) {
     base base;
@@ -223,8 +223,8 @@ static int small_child(void *plan) {
   return base.result[3] != 100.0f ? 3 : 0;
 }
 
-/* Forks while another thread is inside calls. A lock that the other thread holds must not
- * block the child. */
+/* Forks while another thread makes calls.
+ * A lock that the other thread holds at the time of the fork must not block the child. */
 static void fork_beside_calls(void) {
   base base;
   make_base(&base, SCATTER_ND);

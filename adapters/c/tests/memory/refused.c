@@ -1,14 +1,16 @@
-/* Failing allocations. Each call is repeated with a different failing allocation: the
- * first, the second and so on, until the call makes fewer allocations. The allocation
- * fails alone or together with all later ones.
+/* Tests of calls in which memory allocations fail.
  *
- * A valid call with a failing allocation returns NDS_OUT_OF_MEMORY and leaves the
- * output unchanged. If the call can continue without the allocation, it succeeds with
- * the correct result. An invalid call returns NDS_OUT_OF_MEMORY or the status of its
- * fault, and leaves the output unchanged. No call ends the process.
+ * Each call is tried several times. In attempt n, the n-th allocation of the call fails. The attempts end when the
+ * call makes fewer than n allocations. This series of attempts runs twice: first only the n-th allocation fails, then
+ * the n-th allocation and all later allocations of the call fail.
  *
- * Each call runs in a child process, so that no memory is cached from an earlier
- * call. */
+ * A valid call with a failing allocation has one of two outcomes. Either it returns NDS_OUT_OF_MEMORY and leaves the
+ * output unchanged, or it continues without the allocated memory and gives the correct result.
+ *
+ * An invalid call with a failing allocation returns NDS_OUT_OF_MEMORY or the status of its fault, and leaves the
+ * output unchanged. No failing allocation ends the process.
+ *
+ * Each attempt runs in a new child process, so that it cannot reuse memory that an earlier attempt has cached. */
 
 #include "../c/check.h"
 
@@ -18,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Number of the next allocation of this thread that fails, counted from 1. 0: none fails. */
+/* The allocation of this thread that fails: 1 is the next allocation, 2 the one after it. 0: no allocation fails. */
 static _Thread_local unsigned long countdown;
 static _Thread_local bool and_all_that_follow, was_refused;
 
@@ -280,8 +282,8 @@ static void spoil(made *made, fault fault) {
   }
 }
 
-/* Runs the action and counts its allocations. If the action runs or explains a plan, the allocations that
- * make the plan are not counted. */
+/* Runs the action.
+ * RUN_PLAN and EXPLAIN_PLAN use a plan that exists before the action, so no allocation of making this plan fails. */
 static nds_status act(made *made, nds_plan **plan, const test_case *c) {
   static char text[4096];
   size_t length = c->fault == SHORT_BUFFER ? 3 : sizeof text;
@@ -302,7 +304,7 @@ static nds_status act(made *made, nds_plan **plan, const test_case *c) {
   return NDS_INTERNAL;
 }
 
-/* Exit codes of a child: whether an allocation of its action failed. */
+/* Exit statuses of a child: no allocation of its action failed, or at least one failed. */
 enum { WENT_THROUGH = 3, REFUSED = 4 };
 
 static int act_in_child(const test_case *c, unsigned long number, bool follow) {

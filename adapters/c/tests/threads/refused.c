@@ -1,5 +1,7 @@
-/* pthread_create fails: calls run on the calling thread, with the same results. Calls
- * use several threads as soon as pthread_create succeeds again. */
+/* Tests of calls while pthread_create fails.
+ * If the library cannot start all threads of its pool, a call runs on the calling thread, with the same result.
+ * A call at least 100 ms after the last failed start tries to start the threads again. If all threads start, the pool
+ * runs the tasks of calls as soon as it has run a test job. */
 
 #define _GNU_SOURCE
 #include "../c/check.h"

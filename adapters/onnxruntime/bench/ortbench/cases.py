@@ -1,6 +1,7 @@
-"""The arrays of a row, which both kernels share, and the check of a result.
+"""Creates the arrays of a row, which both kernels share, and checks results.
 
-Knows arrays and the oracle, which computes the expected results. Knows nothing of models or timing.
+This module contains the code for arrays and for the oracle, which computes the expected results. It
+contains no code for models or timing.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from compare.workloads import Workload
 
 from .rows import Cache, Elements, Row
 
-# Seed of the random arrays. This seed differs from the seeds of the benchmark package `compare`.
+# Seed of the random arrays of ScatterElements and TensorScatter. The benchmark package `compare`
+# has another seed for its arrays.
 SEED = 2
 
 
 @dataclass
 class Case:
-    """A row of the tables with its arrays.
+    """A row of the result tables with its arrays.
 
-    `numbers` are the destination numbers of the row's tuples, for the oracle.
+    `indices` has one array for each set of indices. `numbers` has the destination numbers of the
+    tuples of each set, for the oracle.
     """
 
     row: Row
@@ -44,7 +47,8 @@ class Case:
         self.target = self.new_target()
 
     def new_target(self) -> np.ndarray:
-        """Returns memory for a result. All its pages are mapped."""
+        """Returns an array for a result. The array is filled with zeros, so that all its memory
+        pages are mapped."""
         target = arrays.empty(self.data.shape, self.data.dtype)
         target.fill(0)
         return target
@@ -74,7 +78,8 @@ def _nd(row: Row, workload: Workload) -> Case:
     sets = [tuples_with_repetitions(problem, array)[0] for array in problem.indices[: row.sets]]
     updates = tuples_with_repetitions(problem, problem.indices[0])[1]
     numbers = problem.numbers[: row.sets]
-    # Frees two arrays of the problem that are not used here.
+    # Frees the arrays `indices` and `target` of the problem, because this benchmark does not use
+    # them.
     del problem.indices, problem.target
     return Case(
         row,
@@ -90,7 +95,8 @@ def _nd(row: Row, workload: Workload) -> Case:
 
 
 def _halved(workload: Workload) -> Problem:
-    """Returns a problem of float16, which is converted from random float32."""
+    """Returns the problem of `workload` with data and updates in float16. The values are random
+    float32 values, rounded to float16."""
     problem = Problem(replace(workload, dtype="float32"))
     problem.data = _paged(problem.data.astype(np.float16))
     problem.updates = _paged(problem.updates.astype(np.float16))
@@ -98,7 +104,8 @@ def _halved(workload: Workload) -> Problem:
 
 
 def _paged(array: np.ndarray) -> np.ndarray:
-    """Returns a copy of `array` on small pages. All arrays of the benchmark are on small pages."""
+    """Returns a copy of `array` in memory with small pages, like the other data of the
+    benchmark."""
     copy = arrays.empty(array.shape, array.dtype)
     copy[...] = array
     return copy
@@ -115,10 +122,11 @@ def _random(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> 
 def _flat(
     row: Row, data: np.ndarray, updates: np.ndarray, numbers: np.ndarray, window: int = 1
 ) -> object:
-    """Returns data and updates in the form of the oracle: a list of rows of `window` elements."""
+    """Returns a problem for the oracle. Data and updates are reshaped to rows of `window` elements,
+    or to one dimension if `window` is 1."""
     tail = (window,) if window > 1 else ()
-    # The oracle, which computes the expected result, reads from the pattern whether destinations
-    # have duplicates.
+    # `pattern` states for the oracle whether two tuples may have the same destination: "uniform" if
+    # they may, "unique" if not.
     pattern = "uniform" if len(np.unique(numbers)) < len(numbers) else "unique"
     shape = (data.size // window, *tail)
     dtype = str(data.dtype)
@@ -158,7 +166,8 @@ def _indices(random: np.random.Generator, what: Elements) -> np.ndarray:
 
 
 def _destinations(what: Elements, indices: np.ndarray) -> np.ndarray:
-    """Returns the row-major number of each element's destination."""
+    """Returns for each element of the updates its destination number: the row-major position in
+    data, counted from 0, of the element to which the update is applied."""
     strides = [prod(what.data[axis + 1 :]) for axis in range(len(what.data))]
     numbers = indices * strides[what.axis]
     for axis, length in enumerate(what.indices):
@@ -174,7 +183,8 @@ def _cache(row: Row, what: Cache) -> Case:
     batch, heads, room, width = what.data
     data = _random(random, what.data, what.dtype)
     updates = _random(random, (batch, heads, what.length, width), what.dtype)
-    # In a circular cache a sequence may begin anywhere, so some sequences wrap around.
+    # In a circular cache the new positions may begin at any position of the cache. If they reach
+    # the end of the cache, they continue at its start.
     starts = room if what.mode == "circular" else room - what.length + 1
     indices = [random.integers(0, starts, batch) for _ in range(row.sets)]
     numbers = [_positions(what, array) for array in indices]

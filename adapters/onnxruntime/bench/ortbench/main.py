@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
         results["rows"].append(found)
         del case
         gc.collect()
-        # Writes the finished rows, so that they are kept if a later row fails.
+        # Writes the figures of all finished rows to the output files after each row. A failure of a
+        # later row then does not lose them.
         _write(wanted, results)
     text = report.tables(results)
     print(text)
@@ -66,7 +67,8 @@ def _write(wanted, results: dict) -> None:
 
 
 def _limit(threads: int) -> None:
-    """Limits the process to one CPU per thread, before any code counts CPUs."""
+    """Limits the process to `threads` CPUs. Call this function before the first session, so that
+    onnxruntime and ndscatter count only these CPUs."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cpus[:threads])
 

@@ -1,6 +1,6 @@
 """Measures one row of the result tables: checks its results, then runs the rounds of each table.
 
-This module knows rounds and timing. It knows nothing of graphs or reports.
+This module contains the code for rounds and timing. It contains no code for graphs or reports.
 """
 
 from __future__ import annotations
@@ -25,26 +25,29 @@ from .cases import Case
 from .rows import AFTER_COPY, INTO
 from .sessions import BOTH, BUILT_IN, NDSCATTER, Binding, Session, Settings, profiles
 
-# Approximate duration of a sample.
+# Approximate duration of a sample in tables A to C, in seconds.
 SAMPLE_S = 0.002
 MOST_RUNS = 5_000
-# Number of samples per round in table C, whose rows have short runs. The clock frequency changes
-# within milliseconds, so differences are taken between adjacent samples.
+# Number of samples of each session per round in table C, whose rows have short runs. The clock
+# frequency of the CPU changes within milliseconds. Table C therefore states the difference of times
+# between adjacent samples of the two sessions.
 CALL_TURNS = 8
-# Number of CPUs in use by other processes above which a row is marked and may be repeated.
+# Mean number of CPUs that other processes use during a measurement. Above this number, the row is
+# marked as busy, and the measurement may be repeated.
 BUSY = 0.1
-# Duration of a sample of concurrent callers.
+# Duration of a sample of table D (concurrent callers), in seconds.
 SERVED_S = 0.4
 CALLERS = 4
 
 
 class WrongResult(Exception):
-    """A result of ndscatter is wrong, or ndscatter did not run as expected."""
+    """Raised if a result of ndscatter is wrong, or if ndscatter did not run as expected."""
 
 
 @dataclass
 class Turn:
-    """A session in interleaved measurements, with a binding for each set of indices."""
+    """One of the sessions that are measured alternately. It has a binding for each set of
+    indices."""
 
     session: Session
     bindings: list[Binding]
@@ -53,14 +56,15 @@ class Turn:
     timed: list[range] = field(default_factory=list)  # numbers of the timed runs of the session
 
     def estimate(self) -> float:
-        """Runs twice and returns the seconds of the second run."""
+        """Runs the session twice and returns the time of the second run in seconds."""
         self.bindings[0].run()
         start = time.perf_counter()
         self.bindings[-1].run()
         return time.perf_counter() - start
 
     def sample(self, turn: int) -> None:
-        """Times a sample. Untimed runs before the sample wake the threads and fill the caches."""
+        """Measures one sample. Untimed runs before the sample wake the threads and load the
+        kernel's data into the caches."""
         quiet()
         count = len(self.bindings)
         self.bindings[(turn + 1) % count].repeat(max(self.runs // 4, 1))
@@ -76,13 +80,14 @@ def times(samples: list[float]) -> dict:
 
 
 def _slower(ours: list[float], built_in: list[float]) -> float:
-    """Returns the median of the differences between adjacent samples: the time of ndscatter minus
-    the time of the built-in kernel."""
+    """Returns the median of the differences between adjacent samples. A difference is the time of
+    ndscatter minus the time of the built-in kernel."""
     return statistics.median(a - b for a, b in zip(ours, built_in))
 
 
 def take_turns(turns: dict[str, Turn], rounds: int) -> None:
-    """Takes samples in rounds. Each session is first in every second round."""
+    """Measures one sample of each session per round. The session that is measured first alternates
+    from round to round."""
     for number in range(rounds):
         names = list(turns) if number % 2 == 0 else list(turns)[::-1]
         for name in names:
@@ -90,7 +95,8 @@ def take_turns(turns: dict[str, Turn], rounds: int) -> None:
 
 
 def sized(turns: dict[str, Turn]) -> None:
-    """Sets the number of runs in a sample, which is equal for both sessions."""
+    """Sets the number of runs in a sample. Both sessions get the same number: the number of runs
+    that the slower session makes in about `SAMPLE_S`, at most `MOST_RUNS`."""
     slowest = max(turn.estimate() for turn in turns.values())
     runs = max(min(math.ceil(SAMPLE_S / max(slowest, 1e-9)), MOST_RUNS), 1)
     for turn in turns.values():
@@ -99,7 +105,8 @@ def sized(turns: dict[str, Turn]) -> None:
 
 @dataclass
 class Bench:
-    """One row of the result tables: its arrays, its oracles (checks of results) and settings."""
+    """Measurement of one row of the result tables, with the row's arrays and the settings of
+    sessions. An oracle computes the expected result for one set of indices."""
 
     case: Case
     settings: Settings
@@ -142,8 +149,8 @@ class Bench:
     # Checks.
 
     def _oracle(self, index_set: int) -> Oracle:
-        """Returns the oracle of an index set. Keeps the oracle of set 0, which is used again after
-        the rounds."""
+        """Returns the oracle of a set of indices. Keeps the oracle of set 0, because a check after
+        the rounds uses it again."""
         if index_set:
             return self.case.oracle(index_set)
         if self._first_oracle is None:
@@ -176,7 +183,9 @@ class Bench:
                 self._judge(name, oracle, result)
 
     def _took_over(self, name: str, run: Callable[[], None]) -> None:
-        """Calls `run` once, and checks that the kernel of the expected library ran."""
+        """Calls `run` once, and checks with the counters of ndscatter's library that the kernel of
+        session `name` ran: ndscatter's kernel or the built-in kernel. Also checks that ndscatter
+        used a plan if and only if the indices are constant."""
         count = self.settings.library.count
         before = count("runs"), count("planned")
         run()
@@ -191,7 +200,8 @@ class Bench:
     # Tables.
 
     def produced(self) -> dict:
-        """Measures table A: the graph makes the data, so its memory may be reused."""
+        """Measures table A. A node of the graph writes the data, so the scatter may write its
+        result into the memory of the data."""
         self._check_produced()
         with profiles() as folder:
             peeked = np.zeros((1,) * self.case.data.ndim, self.case.data.dtype)
@@ -212,7 +222,9 @@ class Bench:
         return found
 
     def _of_profile(self, turn: Turn) -> dict[str, list[float]]:
-        """Returns the nanoseconds of nodes in the samples of a session."""
+        """Returns the node times of a session from its profile, in nanoseconds. For each sample,
+        the value is the mean over the runs of the sample. "node" is the scatter, "producer" is the
+        Concat."""
         nodes = turn.session.node_times()
 
         def of(operator: str) -> list[float]:
@@ -222,13 +234,15 @@ class Bench:
         return {"node": of(self.case.operator), "producer": of("Concat")}
 
     def _check_produced(self) -> None:
-        """Checks results with a graph that returns the whole result."""
+        """Checks the results of table A with a second graph, which returns the whole result of the
+        scatter."""
         model = models.produced(self.case, models.COPIED)
         output = self.case.target.reshape(-1)
         self._check(self._turns(model, self._halves(), output))
 
     def into(self) -> dict:
-        """Measures table B: data is an input, and the output is memory of the caller."""
+        """Measures table B. Data is an input of the model, and the output is another buffer of the
+        caller."""
         turns = self._turns(models.direct(self.case), {"data": self.case.data}, self.case.target)
         self._check(turns)
         sized(turns)
@@ -241,7 +255,8 @@ class Bench:
         return found
 
     def calls(self, form: str) -> dict:
-        """Measures table C: short runs, with many runs in a sample."""
+        """Measures one form of table C, which has short runs. A sample contains several runs,
+        except in the form `AFTER_COPY`."""
         if form == AFTER_COPY:
             return self._after_copy()
         model = models.direct(self.case)
@@ -262,9 +277,9 @@ class Bench:
         return found
 
     def _after_copy(self) -> dict:
-        """Measures the node of the scatter in a run that first copies more bytes than the caches
-        hold. The copy evicts the code and data of the kernel (the built-in kernel or ndscatter's
-        kernel) from all caches."""
+        """Measures the time of the scatter's node in runs in which a Concat writes 64 MiB before
+        the scatter. If the caches are smaller, the Concat evicts the code of the scatter's kernel,
+        the indices and the updates from all caches. A sample is one run."""
         large = np.zeros(models.COPIED_ELEMENTS // 2, self.case.data.dtype)
         inputs = {"first": large, "second": large, "data": self.case.data}
         with profiles() as folder:
@@ -284,7 +299,8 @@ class Bench:
         np.copyto(self.case.target, self.case.data)
 
     def served(self) -> dict:
-        """Measures table D: concurrent sessions, each with a separate calling thread."""
+        """Measures table D: `CALLERS` concurrent sessions, each with its own calling thread and
+        output."""
         model = models.direct(self.case)
         data = {"data": self.case.data}
         outputs = [self.case.new_target() for _ in range(CALLERS)]
@@ -319,7 +335,8 @@ class Bench:
 
 
 def serve(bindings: list[Binding], seconds: float) -> float:
-    """Returns the runs per second of all callers together. Each caller runs at least once."""
+    """Calls all `bindings` at the same time, each on its own thread, for about `seconds`. Returns
+    the runs per second of all threads together. Each thread makes at least one run."""
     rates = [0.0] * len(bindings)
     barrier = Barrier(len(bindings))
 
@@ -344,8 +361,9 @@ def serve(bindings: list[Binding], seconds: float) -> float:
 
 
 def _quietest(table: Callable[[], dict], again: int) -> dict:
-    """Measures a table. Repeats it up to `again` times while other processes are busy. Returns the
-    attempt with the least other load, whatever its figures are."""
+    """Measures one row for one table by calling `table`. Repeats the measurement at most `again`
+    times, until the load of other processes is at most `BUSY`. Returns the figures of the
+    measurement with the lowest load of other processes."""
     best = table()
     for _ in range(again):
         if best["others"] <= BUSY:
@@ -357,7 +375,8 @@ def _quietest(table: Callable[[], dict], again: int) -> dict:
 
 
 def measure(case: Case, settings: Settings, rounds: int, tables: str, again: int) -> dict:
-    """Returns the figures of a row for the requested tables."""
+    """Measures a row and returns its figures for the requested tables. A row with short runs has
+    only table C. The other rows have tables A, B and D."""
     bench = Bench(case, settings, rounds)
     found: dict = {"name": case.row.name, "operator": case.operator, "constant": case.row.constant}
     if case.row.small:

@@ -1,6 +1,6 @@
 """Builds ONNX models whose graph contains one scatter node.
 
-This module knows graphs. It knows nothing of sessions, which run the models.
+This module contains the code for graphs. It contains no code for sessions, which run the models.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from onnx import TensorProto, helper, numpy_helper
 from .cases import Case
 
 IR_VERSION = 10
-# The first IR version with opset 24.
+# The first IR version of ONNX that supports opset 24.
 IR_VERSION_24 = 12
 
-# The part of the scatter's result that the graph returns.
+# Values of the parameter `then` of `produced`: the part of the scatter's result that the graph
+# returns.
 PEEKED = "peeked"  # one element
 COPIED = "copied"  # all elements, as a list
 
-# Number of `f32` elements in 64 MiB.
+# Number of elements in the output of the Concat in `after_copy`: 64 MiB of `f32`.
 COPIED_ELEMENTS = 1 << 24
 
 
 def direct(case: Case) -> bytes:
     """Returns a model in which the scatter's data is an input of the model, and the scatter's
-    result is the output of the model. The scatter must copy the data."""
+    result is the output of the model. The scatter must copy the data, unless the caller binds the
+    input and the output to one buffer."""
     nodes = [_scatter(case, "data", "output")]
     data = _value("data", case.data.dtype, case.data.shape)
     output = _value("output", case.data.dtype, case.data.shape)
@@ -32,11 +34,11 @@ def direct(case: Case) -> bytes:
 
 
 def produced(case: Case, then: str) -> bytes:
-    """Returns a model that makes the data inside the graph.
+    """Returns a model in which a Concat node writes the data of the scatter.
 
-    Only the scatter reads this data, and a later node reads the scatter's result, so the scatter
-    may run in place. A Concat node joins two inputs to the data. The Concat copies the inputs once,
-    and supports every element type.
+    The scatter may run in place, because only the scatter reads this data, and the scatter's result
+    is not an output of the model. The Concat joins two inputs of the model. The Concat copies each
+    input once, and supports every element type.
     """
     first, second = halves(case.data)
     inputs = [
@@ -60,9 +62,10 @@ def produced(case: Case, then: str) -> bytes:
 
 
 def after_copy(case: Case) -> bytes:
-    """Returns a model that runs a large Concat before the scatter. The result of the Concat does
-    not fit in the caches. The model adds one element of this result, a zero, to the data, so the
-    Concat must run first."""
+    """Returns a model that runs a large Concat before the scatter. The result of the Concat has
+    `COPIED_ELEMENTS` elements, to exceed the size of the caches. An Add node adds one element of
+    this result, a zero, to the data of the scatter. The Concat must therefore run before the
+    scatter."""
     large = [_value(name, case.data.dtype, (COPIED_ELEMENTS // 2,)) for name in ("first", "second")]
     data = _value("data", case.data.dtype, case.data.shape)
     nodes = [

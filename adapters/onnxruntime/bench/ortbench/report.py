@@ -1,6 +1,6 @@
 """Formats figures as tables.
 
-Knows ratios and aims. Knows nothing of timing.
+This module contains the code for ratios and aims. It contains no code for timing.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from .measure import BUSY
 from .rows import AFTER_COPY
 from .sessions import BUILT_IN, NDSCATTER
 
-# Maximum ratio of times in a geometric mean. Larger ratios count as `CAP`.
+# Maximum ratio in a geometric mean. A ratio above `CAP` counts as `CAP`.
 CAP = 5.0
 AIMS = {"A": 2.0, "B": 1.5, "D": 1.0}
 AIM_WRONG = 1.0
 AIM_SLOWER_US = 2.0
-# Limit of the built-in kernel's time of a node. Below this limit, the report compares the two
-# kernels by the difference of their times.
+# Limit of the built-in kernel's node time in table A, in nanoseconds. A row below this limit counts
+# in no mean. For this row, the report states the difference of the two kernels' times.
 SHORT_NS = 50_000
 
 
 def tables(results: dict) -> str:
-    """Returns all tables in markdown."""
+    """Returns the text of all measured tables, in markdown."""
     rows = results["rows"]
     parts = [_heading(results)]
     makers: dict[str, Callable[[list[dict]], list[str]]] = {
@@ -58,7 +58,9 @@ def _heading(results: dict) -> str:
 
 
 def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
-    """Returns the built-in time divided by ndscatter's time. For table D, the ratio of rates."""
+    """Returns the built-in time divided by ndscatter's time. For table D, returns ndscatter's
+    median rate of runs divided by the built-in median rate. A ratio above 1 means that ndscatter is
+    faster."""
     found = row[table]
     if table == "D":
         rates = [found[name]["runs a second"]["median"] for name in (NDSCATTER, BUILT_IN)]
@@ -68,8 +70,8 @@ def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
 
 
 def is_short(row: dict) -> bool:
-    """Whether the built-in kernel takes less than `SHORT_NS` in table A (data made inside the
-    graph). The report compares the times of a short row by their difference, not by their ratio."""
+    """Whether the built-in kernel's minimum node time in table A is less than `SHORT_NS`. Such a
+    row counts in no mean, and the report states the difference of the two kernels' times."""
     return row["A"][BUILT_IN]["node"]["min"] < SHORT_NS
 
 
@@ -78,7 +80,7 @@ def is_wrong(row: dict) -> bool:
 
 
 def mean(ratios: Iterable[float]) -> float:
-    """Returns the geometric mean of capped ratios."""
+    """Returns the geometric mean of the ratios. A ratio above `CAP` counts as `CAP`."""
     logarithms = [math.log(min(one, CAP)) for one in ratios]
     return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
 
@@ -180,7 +182,7 @@ def _short_nodes(rows: list[dict]) -> list[str]:
         nodes = [row["A"][name]["node"]["min"] / 1e3 for name in (NDSCATTER, BUILT_IN)]
         differences.append(f"{row['name']} {nodes[0] - nodes[1]:+.0f} µs")
     limit = f"{SHORT_NS / 1e3:g} µs"
-    what = f"Rows with a built-in time below {limit} are in no mean. Difference of ndscatter"
+    what = f"Rows with a built-in node time below {limit} are in no mean. ndscatter minus built-in"
     return ["", f"{what}: {', '.join(differences)}."]
 
 

@@ -1,7 +1,7 @@
-"""The rows of the tables: operator, shapes and indices.
+"""Defines the rows of the tables. A row is one workload: an operator with shapes and indices.
 
 Rows of ScatterND use the shapes and index patterns of the workloads in `benches/compare`. This
-module knows shapes. It knows nothing of arrays or models.
+module contains no arrays and no models.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from compare.workloads import Workload
 
 INTO = "into"  # data is an input, and the output is another buffer
 IN_PLACE = "in place"  # data and output are bound to one buffer
-AFTER_COPY = "after a copy"  # in a graph that has just copied more bytes than the caches hold
+AFTER_COPY = "after a copy"  # the graph writes 64 MiB before the scatter
 
-# Number of elements of data from which `--quick` reduces a row.
+# Minimum number of elements of data for which `--quick` reduces a row of ScatterElements or
+# TensorScatter.
 _LARGE = 1 << 16
 
 
 @dataclass(frozen=True)
 class Elements:
-    """A ScatterElements. `indices` is the shape of the indices and of the updates."""
+    """A workload of ScatterElements. `data` is the shape of data. `indices` is the shape of the
+    indices and of the updates."""
 
     data: tuple[int, ...]
     indices: tuple[int, ...]
@@ -40,8 +42,8 @@ class Elements:
 
 @dataclass(frozen=True)
 class Cache:
-    """A TensorScatter that writes `length` positions of each sequence into a cache of the shape
-    [batch, heads, positions, width]."""
+    """A workload of TensorScatter. The operator writes `length` new positions of each sequence into
+    a cache. `data` is the shape of the cache: [batch, heads, positions, width]."""
 
     data: tuple[int, int, int, int]
     length: int
@@ -59,13 +61,13 @@ class Row:
     name: str
     what: Workload | Elements | Cache
     constant: bool = False  # whether the indices are a constant of the model
-    sets: int = 3  # number of sets of indices, through which the runs rotate; 1 if constant
+    sets: int = 3  # number of sets of indices, through which the samples rotate; 1 if constant
     small: tuple[str, ...] = ()  # the forms (INTO, ..) that table C measures; () in other tables
 
     @property
     def base(self) -> str:
-        """Name of the row without its variant: "gnn_add" for the row "gnn_add/constant", whose
-        variant is "constant"."""
+        """Name of the row without its variant. The variant is the part after the slash. For the
+        row "gnn_add/constant", the result is "gnn_add"."""
         return self.name.split("/")[0]
 
     @property
@@ -85,7 +87,8 @@ ONE_AXIS = Elements((16_777_216,), (4_194_304,), 0, "add")
 
 # fmt: off
 _THROUGHPUT = [
-    # ScatterND: the workloads of the comparison with other runtimes.
+    # ScatterND with workloads of the benchmark package `compare`, which compares ndscatter with
+    # other runtimes.
     Row("kv_decode", _nd("kv_decode")),
     Row("kv_prefill", _nd("kv_prefill")),
     Row("emb_update", _nd("emb_update")),
@@ -99,17 +102,18 @@ _THROUGHPUT = [
     Row("histogram_add", _nd("histogram_add")),
     Row("seed_nd", _nd("seed_nd")),
     Row("seed_update", _nd("seed_update")),
-    # ScatterND with other types.
+    # ScatterND with element types other than `f32`.
     Row("kv_prefill_f16", _nd("kv_prefill", "float16")),
     Row("emb_update_f16", _nd("emb_update", "float16")),
     Row("counts_i64", _nd("counts_i64")),
     Row("counts_i64_many", _nd("counts_i64_many")),
-    # TensorScatter: a cache of keys or values.
+    # TensorScatter into a cache of keys or values.
     Row("cache_decode", Cache((16, 8, 2048, 128), 1)),
     Row("cache_decode_f16", Cache((32, 8, 2048, 128), 1, dtype="float16")),
     Row("cache_prefill", Cache((4, 8, 4096, 128), 2048)),
     Row("cache_circular", Cache((4, 8, 4096, 128), 2048, "circular")),
-    # ScatterElements along the only axis, the first axis or the last axis.
+    # ScatterElements along the only axis, the first axis or the last axis. The last row of this
+    # list scatters along the second of four axes.
     Row("elements_1d_set", replace(ONE_AXIS, reduction="none", pattern="unique")),
     Row("elements_1d_add", ONE_AXIS),
     Row("elements_1d_add_i64", replace(ONE_AXIS, dtype="int64")),
@@ -122,9 +126,9 @@ _THROUGHPUT = [
     Row("elements_seed_update", Elements((100, 256, 10, 15), (100, 250, 10, 15), 1, "none")),
 ]
 
-# Names of the rows that are measured a second time with indices that are constants of the model. In
-# practice, the indices of these operations are often constant: the edges of a graph, the positions
-# of a mask, or a fixed layout of elements in memory.
+# Names of the rows that are also measured with constant indices, as the variant "constant". In
+# practice, the indices of these operations are often constants of the model: the edges of a graph,
+# the positions of a mask, or a fixed layout of elements in memory.
 _CONSTANT = [
     "gnn_add", "gnn_max", "moe_add", "elem_unique", "elem_random_add", "histogram_add", "seed_nd",
     "seed_update", "elements_1d_add", "elements_graph_add", "elements_columns_add",
@@ -158,8 +162,8 @@ def _all() -> list[Row]:
 
 
 def _smaller(row: Row) -> Row:
-    """Returns a copy of a row with about a sixteenth of the row's data and indices. The option
-    `--quick` measures such rows to test the benchmark itself."""
+    """Returns the row for the option `--quick`, which tests the benchmark itself. In a large row,
+    the data and the indices are reduced to about a sixteenth. A small row is returned unchanged."""
     if not isinstance(row.what, Workload):
         return row if prod(row.what.data) < _LARGE else replace(row, what=row.what.smaller())
     small = workloads.chosen([row.what.name], quick=True)[0]
@@ -171,8 +175,8 @@ def names() -> list[str]:
 
 
 def chosen(only: list[str], quick: bool) -> list[Row]:
-    """Returns the rows with these names. A name without a variant selects all variants of the
-    row."""
+    """Returns the rows with the names in `only`, or all rows if `only` is empty. A name without a
+    variant selects the row and all its variants. `quick` reduces large rows."""
     rows = _all()
     known = {row.name for row in rows} | {row.base for row in rows}
     if unknown := set(only) - known:

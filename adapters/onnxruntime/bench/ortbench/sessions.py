@@ -1,6 +1,7 @@
-"""Sessions with the built-in kernels and with ndscatter's kernels, and the bindings of sessions.
+"""Creates sessions with the built-in kernels or with ndscatter's kernels, and binds their inputs
+and outputs.
 
-This module knows onnxruntime. It knows nothing of timing.
+This module contains the code that calls onnxruntime. It contains no code for timing.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ BOTH = (BUILT_IN, NDSCATTER)
 
 
 class Library:
-    """ndscatter's library. The library stays loaded, so its counters continue from session to
-    session."""
+    """ndscatter's library of custom operators. The library stays loaded in this process. Its
+    counters therefore count the runs of all sessions together."""
 
     def __init__(self, path: Path):
         if not path.is_file():
@@ -39,7 +40,7 @@ class Library:
 
 
 class Settings:
-    """The settings of all sessions."""
+    """The settings that all sessions of the benchmark have in common."""
 
     def __init__(self, library: Library, threads: int, spinning: bool, told: bool):
         self.library = library
@@ -66,7 +67,7 @@ class Settings:
 
 
 class Session:
-    """A session that counts its runs."""
+    """A session of onnxruntime with the number of its runs so far."""
 
     def __init__(self, session: onnxruntime.InferenceSession):
         self.session = session
@@ -76,8 +77,8 @@ class Session:
         return Binding(self, inputs, output)
 
     def node_times(self) -> dict[str, list[float]]:
-        """Ends profiling. Returns for each operator the times of the operator's kernel in all runs,
-        in nanoseconds."""
+        """Ends profiling. Returns for each operator one time per execution of its kernel, in
+        nanoseconds and in the order of the executions. The profile has a resolution of 1 µs."""
         file = Path(self.session.end_profiling())
         events = json.loads(file.read_text())
         file.unlink()
@@ -89,15 +90,15 @@ class Session:
 
 
 class Binding:
-    """A session with inputs and an output that are bound once, for many runs."""
+    """Inputs and an output that are bound to a session once and used in many runs."""
 
     def __init__(self, session: Session, inputs: Mapping[str, np.ndarray], output: np.ndarray):
         self._owner = session
         self._run = session.session.run_with_iobinding
         self._bound = session.session.io_binding()
         for name, array in inputs.items():
-            # The OrtValue uses the memory of the array. If the array is also `output`, the input
-            # and the output of the session are therefore one buffer.
+            # The OrtValue uses the memory of the array and makes no copy. If an input array is also
+            # `output`, the input and the output of the session therefore share one buffer.
             self._bound.bind_ortvalue_input(name, OrtValue.ortvalue_from_numpy(array))
         self._bound.bind_ortvalue_output("output", OrtValue.ortvalue_from_numpy(output))
         self.output = output
@@ -114,6 +115,6 @@ class Binding:
 
 
 def profiles() -> tempfile.TemporaryDirectory:
-    """Creates a temporary folder for the profiles of sessions. Returns a context manager that gives
-    the path of the folder and deletes the folder at its end."""
+    """Creates a temporary folder for the profiles of sessions. Returns a context manager: `with`
+    gives the path of the folder, and the folder is deleted at the end of the `with` block."""
     return tempfile.TemporaryDirectory(prefix="ortbench-")

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds session.c with the onnxruntime library of a Python package.
+# Builds session.c and links it with the onnxruntime library in the Python package onnxruntime.
 #
 #   adapters/onnxruntime/examples/c/build.sh [program]     default: ./session
 #
-# $PYTHON is the interpreter with the package. Default: python3.
+# The environment variable PYTHON names a Python interpreter that has this package. Default:
+# python3.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -21,7 +22,7 @@ folder=$(cd "$(dirname "$program")" && pwd)
 
 cc -std=c11 -O2 -Wall -Wextra "$here/session.c" "$library" -Wl,-rpath,"\$ORIGIN" -o "$program"
 
-# The program loads the library by its soname, libonnxruntime.so.1. The package has no file of this
-# name. The next lines create a symbolic link of this name in the program's folder.
+# At its start, the program loads the library by its soname, libonnxruntime.so.1. The package has no
+# file of this name. The next lines create a symbolic link with this name in the program's folder.
 name=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 ln -sf "$library" "$folder/$name"

@@ -1,12 +1,13 @@
-// Runs a ScatterND in onnxruntime from C, with the library.
+// Runs a model with one ScatterND node in onnxruntime from C. ndscatter's library of custom
+// operators runs the node.
 //
 //   cargo build --release -p ndscatter-onnxruntime
 //   cd adapters/onnxruntime/examples/c
 //   ./build.sh && ./session ../../../../target/release/libndscatter_onnxruntime.so
 //
-// Python packages contain the library of onnxruntime but not its header. This file therefore
-// declares the functions that it uses. With onnxruntime_c_api.h, remove these declarations and call
-// api->Run(..).
+// The Python packages of onnxruntime contain its library but not its header onnxruntime_c_api.h.
+// This file therefore declares the functions of onnxruntime that it uses. A program that includes
+// the header needs no such declarations and calls api->Run(..) instead of ORT(Run)(..).
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@ typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtStatus OrtStatus; // null: success
 typedef struct OrtValue OrtValue;
 
-// The header's OrtApi is a struct of function pointers. Releases add functions only at its end, so
-// the position of a function never changes.
+// In the header, OrtApi is a struct of function pointers. New releases of onnxruntime add functions
+// only at the end of the struct, so the position of a function in the struct never changes.
 typedef void (*OrtFunction)(void);
 
 typedef struct OrtApiBase {
@@ -35,7 +36,8 @@ enum { API_VERSION = 18, FATAL = 4, ARENA_ALLOCATOR = 1, DEFAULT_MEMORY = 0, FLO
 
 static const OrtFunction *api;
 
-// The functions in use: position, name, result, parameters.
+// The functions of onnxruntime that this program uses. Each entry states the position in OrtApi,
+// the name, the result type and the parameter types.
 #define ORT_FUNCTIONS(F) \
   F(2, GetErrorMessage, const char *, (const OrtStatus *)) \
   F(3, CreateEnv, OrtStatus *, (int severity, const char *id, OrtEnv **)) \
@@ -63,11 +65,11 @@ static const OrtFunction *api;
   typedef result(*name##_type) parameters;
 ORT_FUNCTIONS(DECLARE)
 
-// ORT(Run)(session, ..) is the call api->Run(session, ..) of the header.
+// ORT(Run)(session, ..) makes the same call as api->Run(session, ..) with the header.
 #define ORT(name) ((name##_type)api[PLACE_OF_##name])
 
-// A model of one node, output = ScatterND(data, indices, updates) with reduction "add". data has
-// 3 rows of 2 floats. This Python code made the model:
+// A model with one node: output = ScatterND(data, indices, updates) with the reduction "add". Data
+// has 3 rows of 2 floats. This Python code printed the bytes of the model:
 //
 //   from onnx import TensorProto, helper
 //   info, real, whole = helper.make_tensor_value_info, TensorProto.FLOAT, TensorProto.INT64
@@ -87,7 +89,8 @@ static const char model[] =
 
 enum { MODEL_LEN = sizeof model - 1 }; // without the NUL at the end of the string
 
-// Ends the program if a call failed.
+// Prints the error and exits with status 1 if a call failed. `call` is the name of the called
+// function.
 static void check(OrtStatus *status, const char *call) {
   if (status == NULL) return;
   fprintf(stderr, "%s: %s\n", call, ORT(GetErrorMessage)(status));
@@ -105,7 +108,8 @@ static OrtSession *open_session(const OrtEnv *environment, const char *library) 
   return session;
 }
 
-// Returns a tensor in memory of the caller. The memory must outlive the tensor.
+// Returns a tensor of 3 rows that uses the caller's memory `data`. This memory must outlive the
+// tensor.
 static OrtValue *tensor(const OrtMemoryInfo *memory, void *data, size_t bytes, int64_t columns, int type) {
   const int64_t shape[] = {3, columns};
   OrtValue *value = NULL;
@@ -114,7 +118,9 @@ static OrtValue *tensor(const OrtMemoryInfo *memory, void *data, size_t bytes, i
   return value;
 }
 
-// Adds the rows (1, 1), (10, 10) and (100, 100) to rows of zeros. `rows` holds their indices.
+// Runs the model with data of 3 rows of zeros. The three updates are (1, 1), (10, 10) and
+// (100, 100). `rows` contains the index of the destination row of each update. `output` receives
+// the result.
 static OrtStatus *add_rows(OrtSession *session, int64_t rows[3], float output[6]) {
   const char *const input_names[] = {"data", "indices", "updates"}, *const output_names[] = {"output"};
   float data[6] = {0}, updates[6] = {1, 1, 10, 10, 100, 100};
@@ -138,7 +144,7 @@ static OrtStatus *add_rows(OrtSession *session, int64_t rows[3], float output[6]
   return status;
 }
 
-// -1 is the last row, so two updates go to row 2.
+// The index -1 means the last row, which is row 2. Two updates are therefore added to row 2.
 static int adds_rows(OrtSession *session) {
   const float expected[6] = {1, 1, 0, 0, 110, 110};
   float output[6];
@@ -149,8 +155,8 @@ static int adds_rows(OrtSession *session) {
   return memcmp(output, expected, sizeof expected) == 0;
 }
 
-// An index out of bounds fails the run. The message shows that the library ran the node, not the
-// host's own operator.
+// Checks that the run fails for an index out of bounds. The prefix "ndscatter:" of the error
+// message shows that ndscatter's library ran the node, not the built-in kernel of onnxruntime.
 static int refuses_row_3(OrtSession *session) {
   float output[6];
   OrtStatus *status = add_rows(session, (int64_t[]){0, 3, 1}, output);
@@ -175,7 +181,7 @@ int main(int argc, char **argv) {
   printf("onnxruntime %s\n", OrtGetApiBase()->GetVersionString());
 
   OrtEnv *environment = NULL;
-  // Only fatal errors are logged, because the calls return errors.
+  // onnxruntime logs only fatal errors, because its functions return all errors to this program.
   check(ORT(CreateEnv)(FATAL, "session", &environment), "CreateEnv");
   OrtSession *session = open_session(environment, argv[1]);
   const int works = adds_rows(session) && refuses_row_3(session);

@@ -1,14 +1,16 @@
 """Scatter for CPUs: parallel, SIMD, and the same bits at every thread count.
 
-- Operators for numpy arrays and arrays with ``__dlpack__``: the scatters `scatter_nd`,
-  `scatter_update`, `scatter_elements` and `tensor_scatter`, and the gathers `gather_nd`,
-  `gather` and `gather_elements`.
-- Plans of all operators, for several calls with the same indices: `plan_scatter_nd` etc.
+- Scatters of numpy arrays and of arrays with ``__dlpack__``: `scatter_nd`, `scatter_update`,
+  `scatter_elements` and `tensor_scatter`.
+- Gathers of the same arrays: `gather_nd`, `gather` and `gather_elements`.
+- A function per operator that makes a plan, such as `plan_scatter_nd`. A plan serves several
+  calls with the same indices.
 - Functions with numpy's rules: `add_at`, `subtract_at`, `multiply_at`, `minimum_at`,
   `maximum_at` and `bincount`.
 
-`ndscatter.torch` registers the kernels under PyTorch's operators, and has operators with
-gradients. `ndscatter.onnxruntime` has the library of custom operators for ONNX Runtime.
+The module `ndscatter.torch` can replace kernels of PyTorch's own operators, and has separate
+operators with gradients. The module `ndscatter.onnxruntime` has the path of a library of custom
+operators for ONNX Runtime.
 """
 
 from ._native import (

@@ -40,7 +40,7 @@ class _Array(Protocol):
     """A numpy array, or an array of another library with `__dlpack__`."""
 
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
-    # The arguments of `__dlpack__` differ between libraries.
+    # The type is Any, because the arguments of `__dlpack__` differ between libraries.
     @property
     def __dlpack__(self) -> Any: ...
 
@@ -48,7 +48,8 @@ _A = TypeVar("_A", bound=_Array)
 _O = TypeVar("_O", bound=np.ndarray[Any, Any])
 
 _Values: TypeAlias = _Array | ArrayLike
-# Names of OpenVINO, torch and JAX for these reductions are accepted too.
+# The functions also accept the names that OpenVINO, torch and JAX have for these reductions, so the
+# type includes `str`.
 _Reduction: TypeAlias = (
     Literal["none", "add", "sub", "mul", "min", "max", "mean"] | str
 )

@@ -1,8 +1,11 @@
 """The rules of ``np.ufunc.at`` for arguments that the native functions do not handle.
 
 The native functions `add_at`, `subtract_at`, `multiply_at`, `minimum_at` and `maximum_at`
-call `general` for other indices than integer arrays, and for other types of ``b`` than that
-of ``a``. numpy converts the arguments for a kernel, or runs the call itself.
+call this module for arguments that they do not handle, such as most slices, ``None`` in indices,
+and an array ``b`` of another dtype than ``a``. If all arrays and lists of such a call have fewer
+than 2000 elements, the native function calls `by_numpy`. Otherwise it calls `general`, which
+converts the arguments with numpy. `general` then runs a kernel, or numpy's own loop if a kernel
+could give another result.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ import numpy as np
 
 from . import _native
 
-#: Characters of the types for which a kernel computes the same results as numpy.
+#: numpy's type characters (`dtype.char`) of the dtypes for which a kernel computes the same results
+#: as numpy.
 _COMPUTED = frozenset("bhilqBHILQefdFD?")
 _WRAPPING = frozenset(("add", "subtract", "multiply"))
 _ORDERING = frozenset(("minimum", "maximum"))
-#: Names of the reductions of ``ndscatter.scatter_update``.
+#: For each ufunc, the name of the same reduction in ``ndscatter.scatter_update``.
 _REDUCTIONS = {
     "add": "add",
     "subtract": "sub",
@@ -28,9 +32,10 @@ _REDUCTIONS = {
 
 
 def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> None:
-    """Run ``np.<name>.at(a, indices, b)``, by a kernel or by numpy."""
+    """Compute ``np.<name>.at(a, indices, b)``, by a kernel or by numpy's own loop."""
     if not isinstance(a, np.ndarray):
-        # numpy's text. A tensor of another library has a function for the same purpose.
+        # The message begins with the text of numpy's message. For a tensor of another library, the
+        # message names the function to call instead.
         message = "first operand must be array"
         if hasattr(a, "__dlpack__"):
             message += (
@@ -49,7 +54,8 @@ def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> Non
     if all(part is None or part is Ellipsis or isinstance(part, (slice, int)) for part in index) and not any(
         isinstance(part, bool) for part in index
     ):
-        # Basic indexing gives a view, which contains no element twice.
+        # Basic indexing gives a view of `a` and selects no element twice. One call of the ufunc on
+        # the view therefore computes the result.
         _into_view(name, a, index, values)
         return
     positions = _coordinates(a, index)
@@ -64,8 +70,8 @@ def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> Non
 def by_numpy(name: str, a: Any, indices: Any, b: Any) -> None:
     """Run numpy's own loop.
 
-    The values are broadcast first: numpy 2.4 reads past the end of values with fewer
-    dimensions than `indices`.
+    `b` is first broadcast to the shape of ``a[indices]``. This avoids a bug of numpy 2.4: its loop
+    reads past the end of a `b` that has fewer dimensions than `indices`.
     """
     if np.ndim(b) != 0:
         b = np.asarray(b)
@@ -86,19 +92,20 @@ def _is_regular(a: np.ndarray[Any, Any]) -> bool:
 
 
 def _as_numpy(part: Any) -> Any:
-    """Convert a part of an index: lists and arrays of other libraries become numpy arrays."""
+    """Convert one part of an index: a list or an array of another library to a numpy array."""
     if part is None or part is Ellipsis or isinstance(part, (slice, int, np.ndarray)):
         return part
     if isinstance(part, np.integer):
         return int(part)
     array = np.asarray(part)
-    # numpy converts an empty list to floats.
+    # `np.asarray` converts an empty list to floats, which are not an index.
     return array.astype(np.intp) if array.size == 0 and isinstance(part, list) else array
 
 
 def _into_view(name: str, a: Any, index: tuple[Any, ...], values: Any) -> None:
-    # An index of integers alone would give a scalar. An ellipsis makes it a view. An index has at
-    # most one ellipsis.
+    # `a[index]` is a scalar if all parts of the index are integers. A trailing ellipsis makes the
+    # result a view. It is not added to an index that has an ellipsis, because numpy allows only
+    # one.
     has_ellipsis = any(part is Ellipsis for part in index)
     view = a[index if has_ellipsis else (*index, ...)]
     getattr(np, name)(view, _spread(values, view.shape), out=view)
@@ -112,7 +119,11 @@ def _spread(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[
 
 
 def _coordinates(a: np.ndarray[Any, Any], index: tuple[Any, ...]) -> np.ndarray[Any, Any]:
-    """Return the coordinates of the elements of ``a[index]``, along a last axis."""
+    """Return the coordinates in `a` of each element of ``a[index]``.
+
+    The last axis of the result has one coordinate per axis of `a`. The other axes are those of
+    ``a[index]``.
+    """
     coordinates = []
     for axis, size in enumerate(a.shape):
         shape = [1] * a.ndim
@@ -120,7 +131,7 @@ def _coordinates(a: np.ndarray[Any, Any], index: tuple[Any, ...]) -> np.ndarray[
         line = np.arange(size).reshape(shape)
         coordinates.append(np.broadcast_to(line, a.shape)[index])
     if not coordinates:
-        # The tuples of an array of rank 0 are empty.
+        # `a` has rank 0, so each tuple has 0 coordinates.
         return np.empty((*np.empty(())[index].shape, 0), np.intp)
     return np.stack(coordinates, axis=-1)
 
@@ -128,10 +139,10 @@ def _coordinates(a: np.ndarray[Any, Any], index: tuple[Any, ...]) -> np.ndarray[
 def _converted(
     name: str, dtype: np.dtype[Any], b: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any] | None:
-    """Convert `b` to the type `dtype` of `a`, or return None where the result could differ.
+    """Convert `b` to `dtype`, the dtype of `a`.
 
-    numpy computes in the type that `a` and `b` promote to, and casts to the type of `a` after
-    each update.
+    Returns None if the result of a kernel could differ from numpy's result. numpy computes in the
+    dtype that `a` and `b` promote to, and casts to the dtype of `a` after each update.
     """
     if dtype.kind == "c" and name in _ORDERING:
         return None
@@ -145,13 +156,14 @@ def _converted(
     if loop == dtype:
         return b.astype(dtype)
     if loop.kind in "iu" and dtype.kind in "iu" and name in _WRAPPING:
-        # Truncating the result of a wrapping operation in a wider type gives the same bits as the
-        # wrapping operation in the narrow type.
+        # numpy computes these integer operations in a wider dtype and truncates each result to
+        # `dtype`. The same operations in `dtype`, with wrapping, give the same bits.
         return b.astype(dtype)
-    # If `dtype` represents all values of `b`, computing in `dtype` gives the same bits as computing
-    # in the wider type and rounding the result to `dtype`. For a sum, a difference, or a product of
-    # real floats, this holds because the wider type has more than twice as many significand bits
-    # as `dtype`. It does not hold for a complex product: each part is a sum of two products.
+    # numpy computes in `loop`, which is wider than `dtype`, and rounds each result to `dtype`. A
+    # kernel computes in `dtype`. If `dtype` represents all values of `b` exactly, both give the
+    # same bits. For a sum, a difference or a product of real floats, the reason is that `loop` has
+    # more than twice as many significand bits as `dtype`. For a complex product the bits may
+    # differ, because each part is a sum of two products.
     if dtype.kind == "c" and name == "multiply":
         return None
     same_kind = (loop.kind in "iu" and dtype.kind in "iu") or (

@@ -1,4 +1,5 @@
-# The extension module. The package `ndscatter` re-exports its functions and declares their types.
+# The extension module. The package `ndscatter` re-exports the functions of this module. The stub
+# file of the package declares the types of these functions.
 from typing import Any
 
 from ndscatter import GatherPlan as GatherPlan

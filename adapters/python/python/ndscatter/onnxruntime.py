@@ -1,4 +1,4 @@
-"""ONNX Runtime's scatters on ndscatter's kernels, without a change to a model.
+"""Runs the scatter operators of ONNX models on ndscatter's kernels. The models do not change.
 
 >>> import onnxruntime as ort  # doctest: +SKIP
 >>> options = ort.SessionOptions()  # doctest: +SKIP
@@ -12,10 +12,11 @@ __all__ = ["library_path"]
 
 
 def library_path() -> str:
-    """Return the path of the library of custom operators.
+    """Return the path of a shared library with custom operators for ONNX Runtime.
 
-    A session with ``register_custom_ops_library(path)`` runs ScatterND, ScatterElements,
-    Scatter and TensorScatter by ndscatter. The library is the package's extension module.
+    Pass the path to ``SessionOptions.register_custom_ops_library``. A session with these options
+    runs ScatterND, ScatterElements, Scatter and TensorScatter on ndscatter's kernels. The shared
+    library is the package's extension module.
 
     >>> import os
     >>> os.path.isfile(library_path())

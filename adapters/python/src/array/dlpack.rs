@@ -1,6 +1,8 @@
-//! DLPack: tensors that other libraries lend, and results that they take over.
+//! DLPack: tensors that other libraries lend to this package, and results of this package that
+//! other libraries take over.
 //!
-//! Knows DLPack's capsules and C functions. Does not know numpy, or what the tensors are used for.
+//! This module and its submodules use DLPack's capsules and C functions. They do not depend on
+//! numpy or on the use of the tensors.
 
 mod exchange;
 mod exported;
@@ -19,15 +21,17 @@ pub(crate) use exchange::{Describe, describe_of, described};
 pub(super) use exported::{Exported, export};
 pub(super) use lent::Lent;
 
-/// Name of a capsule with an unversioned tensor.
+/// Name of a capsule that owns an unversioned tensor (DLPack before 1.0).
 const OLD: &CStr = c"dltensor";
-/// Name of a capsule with a versioned tensor.
+/// Name of a capsule that owns a versioned tensor (DLPack 1.0 and later).
 const VERSIONED: &CStr = c"dltensor_versioned";
-/// Names of capsules whose tensor was taken over.
+/// Name of a capsule whose unversioned tensor was taken over.
 const OLD_USED: &CStr = c"used_dltensor";
+/// Name of a capsule whose versioned tensor was taken over.
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 
-/// Returns the crate's dtype of a DLPack type.
+/// Returns the crate's dtype for the DLPack type `code`, or an error if the crate has no such
+/// dtype.
 pub(super) fn dtype_of(code: DLDataType) -> PyResult<DType> {
     code.dtype()
         .ok_or_else(|| PyTypeError::new_err(format!("DLPack elements of {code} are not supported")))

@@ -1,6 +1,6 @@
 //! numpy arrays: the fields of their structs, and allocation.
 //!
-//! Knows numpy's C interface. Does not know what the arrays are used for.
+//! This module uses numpy's C interface. It does not depend on the use of the arrays.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -19,43 +19,47 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
 
-/// The fields of an array that is alive for `'a`.
+/// The C struct of a numpy array. The array lives at least as long as the lifetime `'a`.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     fields: &'a PyArrayObject_fields,
 }
 
-/// The element type of an array.
+/// Properties of the element type of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
-    /// The crate's arithmetic dtype, without regard to byte order. `None` for a type without
-    /// arithmetic.
+    /// The crate's arithmetic dtype of the elements, also if their byte order is not the machine's.
+    /// `None` if the crate has no arithmetic for the elements.
     pub(super) plain: Option<DType>,
     /// Bytes of one element.
     pub(super) size: usize,
-    /// Whether elements can be copied as bytes: they contain no references.
+    /// Whether elements can be copied as bytes. False if the elements contain references, such as
+    /// Python objects, or if they may store data outside of the array, such as strings of variable
+    /// length.
     pub(super) is_movable: bool,
-    /// Whether the byte order is not the machine's.
+    /// Whether the byte order of the elements differs from the machine's byte order.
     pub(super) is_swapped: bool,
 }
 
-/// numpy's type number of ml_dtypes' bfloat16, or -1 before the first array of it.
+/// numpy's type number of the type `bfloat16` of ml_dtypes. -1 until this package has read an array
+/// with this type.
 static BFLOAT16: AtomicI32 = AtomicI32::new(-1);
 
 impl<'a> Fields<'a> {
-    /// Returns the fields of a numpy array, subclasses included, or `None` for another object.
+    /// Returns the fields of a numpy array or of an array of a subclass. Returns `None` for other
+    /// objects.
     #[inline]
     pub(super) fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
         is_array(object).then(|| {
             // SAFETY: the struct of an array begins with these fields, and the object lives for
-            // 'a. Only Python code replaces shape and strides. No Python code runs while
-            // `Fields` is used: none of its methods that read them calls Python.
+            // `'a`. Only Python code can replace the shape and the strides of an array. No method
+            // of `Fields` that reads the shape or the strides runs Python code.
             let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(object.as_ptr().cast()) };
             Self { fields }
         })
     }
 
-    /// Returns memory and type, for a later comparison.
+    /// Returns the address of the elements and the element type, to detect later changes.
     #[inline]
     pub(super) fn described(self) -> Described {
         Described {
@@ -86,8 +90,8 @@ impl<'a> Fields<'a> {
         if rank == 0 {
             return &[];
         }
-        // SAFETY: an array has one size and one stride for each of its `nd` dimensions. Sizes
-        // are not negative.
+        // SAFETY: an array has one size and one stride for each of its `nd` dimensions. A size is
+        // not negative, so a `usize` represents the size.
         unsafe { std::slice::from_raw_parts(first, rank) }
     }
 
@@ -113,12 +117,13 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn descr(self) -> &'a PyArray_Descr_fields {
-        // SAFETY: an array always has a type, and the struct of a type begins with these fields.
+        // SAFETY: an array always has an element type, and the C struct of an element type begins
+        // with these fields.
         unsafe { &*npyffi::_PyDataType_GET_ITEM_DATA(self.fields.descr) }
     }
 
-    /// Returns the element type: one of numpy's own types, or a type that was registered with
-    /// numpy.
+    /// Returns the properties of the element type. The type is one of numpy's own types, or a type
+    /// that another package has registered with numpy.
     #[inline]
     pub(super) fn elements(self, py: Python<'_>) -> Elements {
         let descr = self.descr();
@@ -137,10 +142,10 @@ impl<'a> Fields<'a> {
     #[cold]
     fn other_elements(self, py: Python<'_>, is_swapped: bool) -> Elements {
         let (descr, number) = (self.fields.descr, self.descr().type_num);
-        // SAFETY: an array always has a type.
+        // SAFETY: an array always has an element type, so `descr` points to a type.
         let (size, flags) = unsafe { (PyDataType_ELSIZE(py, descr), PyDataType_FLAGS(py, descr)) };
-        // Strings of variable length store their characters elsewhere. Types that are newer than
-        // these strings may also store data elsewhere.
+        // Strings of variable length (`NPY_VSTRING`) store their characters outside of the array.
+        // Types with higher numbers are newer, and may also store data outside of the array.
         let is_plain_memory = (0..NPY_TYPES::NPY_VSTRING as c_int).contains(&number);
         let has_references = flags & NPY_ITEM_REFCOUNT != 0;
         Elements {
@@ -159,7 +164,7 @@ impl<'a> Fields<'a> {
         if BFLOAT16.load(Ordering::Relaxed) == number {
             return true;
         }
-        // SAFETY: every type of numpy has a Python type for its scalars.
+        // SAFETY: every element type has a Python type for its scalars, in the field `typeobj`.
         let scalar = unsafe {
             let scalar = self.descr().typeobj.cast::<ffi::PyObject>();
             Bound::from_borrowed_ptr(Python::assume_attached(), scalar)
@@ -175,61 +180,65 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Checks whether both arrays have the same element type, byte order included.
+    /// Checks whether this array and `other` have the same element type and the same byte order.
     pub(super) fn has_type_of(self, py: Python<'_>, other: Self) -> bool {
         let (ours, theirs) = (self.fields.descr, other.fields.descr);
-        // SAFETY: both arrays are alive, and they keep their types alive.
+        // SAFETY: this array and `other` are alive, and each array keeps its element type alive.
         ours == theirs || unsafe { PY_ARRAY_API.PyArray_EquivTypes(py, ours, theirs) } != 0
     }
 
-    /// Allocates an array of the same element type. The elements are not initialised.
+    /// Allocates an array of shape `shape` with the element type of this array. The elements are
+    /// not initialised.
     #[inline]
     pub(super) fn allocate<'py>(
         self,
         py: Python<'py>,
         shape: &[usize],
     ) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the array is alive and keeps its type alive.
+        // SAFETY: this array is alive and keeps its element type alive.
         unsafe { new_array(py, self.fields.descr, shape, false) }
     }
 }
 
-/// Address and type of an array, to detect that they have changed.
+/// The address of an array's elements and the address of its element type, to detect that one of
+/// them has changed.
 ///
-/// A freed type and a new type at the same address compare equal. If elements of both have the same
-/// size, shape and strides in bytes are equal too, and the change is not detected.
+/// Limit: the old element type may be freed, and a new element type may be stored at the same
+/// address. A comparison of two `Described` does not detect this change. A comparison of the
+/// arrays' shape and strides in bytes detects it only if the new type has another element size.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Described {
     data: *const u8,
     descr: *const PyArray_Descr,
 }
 
-/// Returns the element type of a numpy array. The type is read from the struct, because a subclass
-/// may replace the attribute `dtype`.
+/// Returns the element type of a numpy array as a Python object. The function reads the type from
+/// the C struct of the array, because a subclass may override the attribute `dtype`.
 pub(super) fn dtype_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let fields = Fields::of(array);
     let fields = fields.ok_or_else(|| PyTypeError::new_err("the object is not a numpy array"))?;
-    // SAFETY: an array always has a type, which is a Python object.
+    // SAFETY: an array always has an element type, and an element type is a Python object.
     Ok(unsafe { Bound::from_borrowed_ptr(array.py(), fields.fields.descr.cast()) })
 }
 
 /// Returns the Python type `numpy.ndarray`.
 pub(crate) fn array_type(py: Python<'_>) -> Bound<'_, PyAny> {
-    // SAFETY: numpy's types live as long as the process.
+    // SAFETY: the types of numpy's C interface live as long as the process.
     unsafe {
         let array = get_type_object(py, NpyTypes::PyArray_Type);
         Bound::from_borrowed_ptr(py, array.cast())
     }
 }
 
-/// Allocates an array of zeros of one of numpy's own types.
+/// Allocates an array of zeros. `number` is the type number of one of numpy's own element types.
 pub(super) fn zeros<'py>(
     py: Python<'py>,
     number: NPY_TYPES,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: `number` is a built-in type of numpy, so `PyArray_DescrFromType` returns a new
-    // reference to a living type. The reference is released below.
+    // SAFETY: `number` is the number of one of numpy's own types, so `PyArray_DescrFromType`
+    // returns a new reference to an element type that is alive. `Py_DECREF` below releases this
+    // reference.
     unsafe {
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, number as c_int);
         let made = new_array(py, descr, shape, true);
@@ -238,11 +247,12 @@ pub(super) fn zeros<'py>(
     }
 }
 
-/// Allocates an array of zeros, or of uninitialised elements.
+/// Allocates an array of shape `shape` with the element type `descr`. The elements are zeros if
+/// `is_zero` is true, and are not initialised otherwise.
 ///
 /// # Safety
 ///
-/// `descr` points to a living type.
+/// `descr` must point to an element type that is alive.
 unsafe fn new_array<'py>(
     py: Python<'py>,
     descr: *mut PyArray_Descr,
@@ -251,8 +261,8 @@ unsafe fn new_array<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
     let sizes = shape.as_ptr().cast_mut().cast::<isize>();
-    // SAFETY: the type is alive by the contract of this function. numpy takes over one reference,
-    // which is added first, and only reads the sizes.
+    // SAFETY: the type is alive by the contract of this function. numpy takes over one reference to
+    // the type, and `Py_INCREF` adds this reference first. numpy only reads the sizes.
     unsafe {
         ffi::Py_INCREF(descr.cast());
         let made = match is_zero {
@@ -263,14 +273,14 @@ unsafe fn new_array<'py>(
     }
 }
 
-/// numpy's character for the byte order that is not the machine's.
+/// numpy's character for a byte order that differs from the machine's byte order.
 const FOREIGN_ORDER: u8 = if cfg!(target_endian = "little") {
     b'>'
 } else {
     b'<'
 };
 
-/// Checks whether an object is a numpy array, subclasses included.
+/// Checks whether an object is a numpy array or an array of a subclass.
 #[inline]
 pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     is_of(object, NpyTypes::PyArray_Type)
@@ -284,7 +294,8 @@ pub(super) fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
 #[inline]
 fn is_of(object: &Bound<'_, PyAny>, base: NpyTypes) -> bool {
     let py = object.py();
-    // SAFETY: numpy's types live as long as the process, and every object has a type.
+    // SAFETY: the types of numpy's C interface live as long as the process, and every object has a
+    // type.
     unsafe {
         let array = get_type_object(py, base);
         let found = ffi::Py_TYPE(object.as_ptr());
@@ -292,7 +303,8 @@ fn is_of(object: &Bound<'_, PyAny>, base: NpyTypes) -> bool {
     }
 }
 
-/// Returns the dtype of one of numpy's own type numbers, if the crate has it.
+/// Returns the crate's dtype for a type number of numpy. Returns `None` if the crate has no such
+/// dtype.
 #[inline]
 fn plain(number: c_int) -> Option<DType> {
     const LONG: (DType, DType) = match size_of::<std::ffi::c_long>() {
@@ -316,7 +328,7 @@ fn plain(number: c_int) -> Option<DType> {
     ];
     match usize::try_from(number).ok()? {
         number @ 0..=12 => Some(FIRST[number]),
-        // 13 and 16 are real and complex long doubles.
+        // The crate has no dtype for long doubles (13) and complex long doubles (16).
         14 => Some(DType::Complex64),
         15 => Some(DType::Complex128),
         23 => Some(DType::F16),
@@ -324,9 +336,10 @@ fn plain(number: c_int) -> Option<DType> {
     }
 }
 
-/// Checks whether an object is of exactly the type `T`, and not of a subclass.
+/// Checks whether the type of an object is exactly `T`. Returns false for an object of a subclass.
 ///
-/// The value of a Python number of exactly this type is read without running Python code.
+/// If the type is exactly Python's `float`, `bool` or `int`, reading the value of the object runs
+/// no Python code.
 pub(crate) fn is_exactly<T: PyTypeInfo>(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<T>()
 }

@@ -1,9 +1,9 @@
 //! Conversion of arguments to arrays, in two phases.
 //!
 //! An argument is a numpy array, a tensor that another library lends, or an object that numpy
-//! converts. The conversion may run Python code of the caller, which may resize another array of
-//! the same call. A call therefore makes a [`Source`] of each argument first, and reads the
-//! addresses of all sources afterwards.
+//! converts. The conversion of an argument may run Python code of the caller, and this code may
+//! resize another array of the same call. A call therefore first converts each argument to a
+//! [`Source`]. After the last conversion, the call reads the addresses of all sources.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -15,7 +15,8 @@ use super::dlpack::{Lent, described_address, libraries};
 use super::numpy::{is_array, is_exactly, is_scalar};
 use super::{Array, Borrowed, Owner};
 
-/// A converted argument. Its array can be read without running Python code.
+/// A converted argument. [`Source::read`] reads its array without running Python code of the
+/// caller.
 pub(crate) struct Source<'py> {
     object: Bound<'py, PyAny>,
     kind: Kind,
@@ -23,16 +24,16 @@ pub(crate) struct Source<'py> {
 
 enum Kind {
     Numpy,
-    /// numpy converted an object that is not an array.
+    /// An array that numpy made from an object that is not an array.
     Converted,
-    /// A tensor of another library, and the address that the library described
-    /// ([`described_address`]).
+    /// A tensor of another library, and the address of its elements that [`described_address`]
+    /// returned.
     Lent(Lent, Option<*const u8>),
 }
 
 impl<'py> Source<'py> {
-    /// Converts an argument: an array is kept, numpy converts any other object. May run Python
-    /// code.
+    /// Converts an argument. This package does not copy a numpy array or a tensor of another
+    /// library. `numpy.asarray` converts any other object. May run Python code of the caller.
     #[inline]
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         match Self::of_array(object)? {
@@ -41,13 +42,16 @@ impl<'py> Source<'py> {
         }
     }
 
-    /// Converts an argument that is an array, or returns `None`. May run Python code.
+    /// Converts an argument that is a numpy array or a tensor of another library. Returns `None`
+    /// for any other object. May run Python code of the caller.
     #[inline]
     pub(crate) fn of_array(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         if let Some(source) = Self::of_numpy(object) {
             return Ok(Some(source));
         }
-        // The lookup of a missing attribute has the cost of a small call.
+        // Lists, Python's ints and floats, and numpy scalars skip the lookup of `__dlpack__`. For
+        // an object without this attribute, the lookup takes as long as a whole call on small
+        // arrays.
         let is_value = is_exactly::<PyList>(object)
             || is_exactly::<PyInt>(object)
             || is_exactly::<PyFloat>(object)
@@ -62,7 +66,7 @@ impl<'py> Source<'py> {
         Ok(None)
     }
 
-    /// Converts an argument that is a numpy array, or returns `None`.
+    /// Converts an argument that is a numpy array. Returns `None` for any other object.
     #[inline]
     pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
         is_array(object).then(|| Self {
@@ -71,10 +75,11 @@ impl<'py> Source<'py> {
         })
     }
 
-    /// Converts the argument `out`. May run Python code.
+    /// Converts the argument `out`. Returns an error if `out` is not an array or must not be
+    /// written. May run Python code of the caller.
     ///
-    /// Unversioned DLPack tensors have no read-only flag. They are accepted from PyTorch only,
-    /// whose tensors are known to be writable.
+    /// An unversioned DLPack tensor has no read-only flag. This function accepts an unversioned
+    /// tensor only from PyTorch, because PyTorch's tensors are always writable.
     pub(crate) fn of_output(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let source = Self::of_array(object)?;
         let source = source.ok_or_else(|| PyTypeError::new_err("`out` is not an array"))?;
@@ -109,7 +114,8 @@ impl<'py> Source<'py> {
         }
     }
 
-    /// Reads shape, type and address. Runs no Python code of the caller.
+    /// Reads the shape, the strides, the element type and the address of the converted array. Runs
+    /// no Python code of the caller.
     #[inline]
     pub(crate) fn read(self) -> PyResult<Array<'py>> {
         if let Kind::Lent(lent, described) = self.kind {
@@ -127,7 +133,8 @@ impl<'py> Source<'py> {
     }
 }
 
-/// Reports to the library that owns the output that the output was written.
+/// Reports the write to an output to the library that owns the output. Only PyTorch requires this
+/// report. Does nothing for outputs of other libraries.
 pub(crate) fn note_written(output: &Array<'_>) -> PyResult<()> {
     match &output.owner {
         Owner::Lent(borrowed) => libraries::note_written(&borrowed.object),

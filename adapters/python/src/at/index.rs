@@ -1,7 +1,8 @@
-//! Indices of `np.ufunc.at` that a kernel supports.
+//! Conversion of the argument `indices` of `np.ufunc.at` for a kernel.
 //!
-//! Kernels support integers, arrays of integers, tuples of such arrays, masks, and one array next
-//! to full slices (`a[:, i]`). This module detects all other indices, and `_at.py` handles them.
+//! Kernels support an integer, an array of integers, a tuple of integer arrays of the same shape, a
+//! mask, and one integer array next to full slices (`a[:, i]`). For all other indices, this module
+//! returns `None`, and the Python file `_at.py` runs the call.
 
 use ndscatter::DType;
 use pyo3::intern;
@@ -17,23 +18,26 @@ use crate::tuples::{self, Lines, Tuples};
 /// Indices of a kernel.
 pub(super) enum Index<'py> {
     Array(Array<'py>),
-    /// Positions along the first axis, and the shape of the indices.
+    /// Positions along the first axis of `a`, and the shape of the array of these positions.
     Positions(SmallVec<[i64; 16]>, Dims<usize>),
 }
 
-/// Indices that were read. The indexed array may still change before the indices are used.
+/// Indices that were read from a Python object. Python code of the caller may still change the
+/// indexed array before [`Listed::place`] uses the indices.
 pub(super) enum Listed<'py> {
-    /// The number of an axis, and an array of positions along this axis.
+    /// The number of the indexed axis, and an array of positions along this axis.
     Along(usize, Array<'py>),
     /// One position along the first axis.
     One(i64),
-    /// Coordinates along the first axes, in arrays of one shape.
+    /// One array of coordinates per axis, for two or more axes from the first axis on. All arrays
+    /// have the same shape.
     Tuples(Vec<Array<'py>>),
 }
 
 impl<'py> Listed<'py> {
-    /// Reads the indices of the array `a`. Returns `None` if the kernels do not support these
-    /// indices. May run Python code, which may change `a`.
+    /// Reads the argument `indices`, which indexes the array `a`. Returns `None` if the kernels do
+    /// not support these indices. This function may run Python code of the caller, which may change
+    /// `a`.
     pub(super) fn read(indices: &Bound<'py, PyAny>, a: &Array<'py>) -> PyResult<Option<Self>> {
         if a.rank() == 0 {
             return Ok(None);
@@ -45,7 +49,8 @@ impl<'py> Listed<'py> {
             return Ok(indices.extract().ok().map(Self::One));
         }
         if is_exactly::<PyList>(indices) {
-            // A list may be ragged or contain other objects. Only numpy can convert it.
+            // A list may be ragged, or may contain objects that are not integers. numpy's own
+            // conversion decides whether the list is an array of integers.
             let array = Source::of(indices).and_then(operands::indices).ok();
             return Ok(array.filter(is_index).map(|array| Self::Along(0, array)));
         }
@@ -54,7 +59,7 @@ impl<'py> Listed<'py> {
         }
         match indices.cast::<PyTuple>() {
             Ok(parts) => Ok(tuples(parts).or_else(|| beside_slices(parts, a.rank()))),
-            // A tensor of another library.
+            // The object may be a tensor of a library other than numpy.
             Err(_) => {
                 let array = lent(indices)?.filter(is_index);
                 Ok(array.map(|array| Self::Along(0, array)))
@@ -62,9 +67,10 @@ impl<'py> Listed<'py> {
         }
     }
 
-    /// Returns the number of the indexed axis, and the positions along this axis for a kernel. If
-    /// the indices are tuples of coordinates, merges the indexed axes of `a` into one. Returns
-    /// `None` if a kernel cannot run the call. Runs no Python code of the caller.
+    /// Returns the number of the indexed axis of `a`, and the positions along this axis for a
+    /// kernel. If the indices are tuples of coordinates, this function merges the indexed axes of
+    /// `a` into one axis, and returns positions along the merged axis. Returns `None` if a kernel
+    /// cannot run the call. This function runs no Python code of the caller.
     pub(super) fn place(
         self,
         a: &mut Array<'py>,
@@ -79,7 +85,8 @@ impl<'py> Listed<'py> {
     }
 }
 
-/// Reads a tuple of integer arrays of one shape: one array per axis, from the first axis on.
+/// Reads a tuple of integer arrays: one array per axis, from the first axis on. Returns `None` if
+/// the tuple is empty, if a part is not an integer array, or if the shapes of the arrays differ.
 fn tuples<'py>(parts: &Bound<'py, PyTuple>) -> Option<Listed<'py>> {
     let mut arrays = Vec::new();
     for part in parts.iter_borrowed() {
@@ -97,9 +104,12 @@ fn tuples<'py>(parts: &Bound<'py, PyTuple>) -> Option<Listed<'py>> {
     }
 }
 
-/// Returns the coordinates at which a mask of the first axes of `a` is true, as a tuple of arrays.
+/// Returns the coordinates at which a mask is true, as a tuple with one array per axis of the mask.
+/// Returns `None` if `indices` is not an array of booleans whose shape is that of the first axes of
+/// `a`.
 ///
-/// Calls `nonzero` of numpy's own array type, as a subclass may replace the method.
+/// A subclass of numpy's array type may replace the method `nonzero`. This function calls `nonzero`
+/// of numpy's own array type.
 fn places_of_mask<'py>(
     indices: &Bound<'py, PyAny>,
     a: &Array<'py>,
@@ -114,13 +124,14 @@ fn places_of_mask<'py>(
     Ok(Some(places.cast_into()?))
 }
 
-/// Reads a tuple of one integer array and full slices.
+/// Reads a tuple that contains one integer array. All other parts of the tuple are full slices
+/// (`:`), or one ellipsis (`...`). Returns `None` for any other tuple.
 fn beside_slices<'py>(parts: &Bound<'py, PyTuple>, rank: usize) -> Option<Listed<'py>> {
     let (mut found, mut has_ellipsis, mut axis) = (None, false, 0);
     for part in parts.iter_borrowed() {
         if part.is(parts.py().Ellipsis()) {
-            // An ellipsis stands for all axes without a part. numpy raises the error for a second
-            // one.
+            // An ellipsis stands for all axes that have no part in the tuple. A second ellipsis is
+            // an error, which numpy raises.
             if std::mem::replace(&mut has_ellipsis, true) {
                 return None;
             }
@@ -137,7 +148,7 @@ fn beside_slices<'py>(parts: &Bound<'py, PyTuple>, rank: usize) -> Option<Listed
     found.map(|(axis, array)| Listed::Along(axis, array))
 }
 
-/// Checks whether a part of an index is `:`.
+/// Checks whether a part of an index tuple is the full slice `:`.
 fn is_full(part: &Bound<'_, PyAny>) -> bool {
     let py = part.py();
     let is_none = |name| part.getattr(name).is_ok_and(|bound| bound.is_none());
@@ -147,10 +158,15 @@ fn is_full(part: &Bound<'_, PyAny>) -> bool {
         && is_none(intern!(py, "step"))
 }
 
-/// Converts tuples to positions along the merged first axes of `a`.
+/// Converts tuples of coordinates to positions along one axis, into which the first axes of `a` are
+/// merged. `arrays` contains one array of coordinates per merged axis.
 ///
-/// Returns `None` if `a` is not contiguous, or if an index is out of bounds. `_at.py` handles these
-/// calls.
+/// Returns `None` in these cases, in which `_at.py` runs the call:
+///
+/// - There are more arrays of coordinates than axes of `a`.
+/// - `a` is not contiguous.
+/// - An array of coordinates has more than one axis and is not contiguous.
+/// - A coordinate is out of bounds.
 fn positions<'py>(
     arrays: &[Array<'py>],
     a: &mut Array<'py>,
@@ -186,7 +202,8 @@ fn positions<'py>(
     Ok(fits.then(|| Index::Array(found.in_shape(first.shape()))))
 }
 
-/// Reads an array of integers, aligned and in the machine's byte order.
+/// Reads a numpy array of integers. Returns `None` for any other object, and if the elements are
+/// not aligned or not in the machine's byte order.
 fn integers<'py>(object: &Bound<'py, PyAny>) -> Option<Array<'py>> {
     Array::of_numpy(object).filter(is_index)
 }
@@ -195,7 +212,8 @@ fn is_index(array: &Array<'_>) -> bool {
     array.dtype().is_some_and(DType::is_index)
 }
 
-/// Reads a tensor of another library.
+/// Reads a tensor of a library other than numpy. Returns `None` for None, a slice, an ellipsis, and
+/// any object that is not an array.
 fn lent<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Array<'py>>> {
     let is_none = object.is_none() || object.is_instance_of::<PySlice>();
     if is_none || object.is(object.py().Ellipsis()) {

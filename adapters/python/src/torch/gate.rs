@@ -1,24 +1,26 @@
-//! Dispatch of a call to one of two kernels, by the size of its tensors.
+//! Dispatch of a call to one of two kernels, by the number of elements of its tensors.
 //!
-//! Does not know operators. The dispatch is written in Rust to reduce the overhead of small calls,
-//! which pass through it.
+//! This module does not know operators. The dispatch is written in Rust instead of Python to reduce
+//! its overhead, which matters most for small calls.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::raw::elements;
 
-/// A kernel that passes each call to one of two other kernels.
+/// A kernel that passes each call, with all arguments, to the kernel `small` or to the kernel
+/// `large`.
 #[pyclass(frozen, module = "ndscatter._native.torch")]
 #[derive(Debug)]
 pub(super) struct Gate {
     small: Py<PyAny>,
     large: Py<PyAny>,
-    /// A call is large if one of the tensors at the positions `counted` has at least this number of
-    /// elements.
+    /// Minimum number of elements of a large tensor. A call runs on the kernel `large` if an
+    /// argument at one of the positions `counted` is or contains a large tensor.
     least: usize,
     /// Positions of the arguments whose numbers of elements are compared with `least`. Each of
-    /// these arguments is a tensor or a list of tensors.
+    /// these arguments is a tensor or a list of tensors. The number of elements of each tensor in a
+    /// list is compared separately.
     counted: Vec<usize>,
 }
 

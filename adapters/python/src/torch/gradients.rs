@@ -1,6 +1,7 @@
-//! The package's own operators on PyTorch tensors, and their gradients.
+//! The scatters and gathers of the crate on PyTorch tensors, and their gradients. The package
+//! `ndscatter.torch` offers these operators in addition to PyTorch's operators.
 //!
-//! Knows the crate's operators. Does not know PyTorch's operators or autograd.
+//! This module knows the crate's operators. It does not know PyTorch's operators or autograd.
 
 use ndscatter::{Execution, Forward, Gather, Gradients, Operator, Scatter, ScatterError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,7 +11,7 @@ use super::raw::{Tensor, run};
 use crate::failure::Failure;
 use crate::options::Meaning;
 
-/// An operator and its options.
+/// An operator of the crate and its options.
 #[pyclass(frozen, module = "ndscatter._native.torch")]
 #[derive(Debug)]
 struct Options {
@@ -20,7 +21,8 @@ struct Options {
 
 #[pymethods]
 impl Options {
-    /// `axis` is the number of batch dims for the operator `nd`.
+    /// For the operator "nd", the argument `axis` is the number of batch dimensions. For the other
+    /// operators, `axis` is the indexed axis.
     #[new]
     fn new(
         operator: &str,
@@ -54,13 +56,14 @@ impl Options {
         })
     }
 
-    /// Returns the shape of updates for data and indices of these shapes.
+    /// Returns the shape that the updates of a scatter must have, from the shapes of `data` and
+    /// `indices`.
     fn updates_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
         let shape = self.operator.updates_shape(&data, &indices);
         Ok(shape.map_err(Failure)?)
     }
 
-    /// Returns the shape of the result of a gather for data and indices of these shapes.
+    /// Returns the shape of the result of a gather, from the shapes of `data` and `indices`.
     fn output_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
         let shape = self.operator.output_shape(&data, &indices);
         Ok(shape.map_err(Failure)?)
@@ -85,8 +88,9 @@ impl Options {
         })
     }
 
-    /// Writes the gradients of a scatter into `grad_data` and `grad_updates`. A gradient whose
-    /// tensor is `None` is not computed.
+    /// Computes the gradients of a scatter: the gradient for `data` into `grad_data`, and the
+    /// gradient for `updates` into `grad_updates`. If `grad_data` or `grad_updates` is `None`, this
+    /// gradient is not computed.
     #[pyo3(signature = (gradient, indices, data, updates, grad_data, grad_updates))]
     #[expect(clippy::too_many_arguments, reason = "tensors of a gradient")]
     fn scatter_backward(
@@ -141,7 +145,8 @@ impl Options {
         })
     }
 
-    /// Writes the gradient of a gather for its data into `grad_data`.
+    /// Computes the gradient of a gather for its argument `data`, and writes this gradient into
+    /// `grad_data`.
     fn gather_backward(
         &self,
         py: Python<'_>,
@@ -192,8 +197,9 @@ fn tensor(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     })
 }
 
-/// Checks that two tensors have the same element type. PyTorch's types are compared, not the
-/// crate's dtypes: the 8-bit floats are all `Bytes1` in the crate.
+/// Checks that two tensors have the same PyTorch element type. A comparison of the crate's dtypes
+/// would not suffice: PyTorch has several types of 8-bit floats, and the crate's dtype is `Bytes1`
+/// for each of these types.
 fn same_types(
     names: [&str; 2],
     tensors: [&Tensor; 2],

@@ -1,6 +1,7 @@
-//! PyTorch's operators as calls of the crate.
+//! Kernels for PyTorch's operators, each of which calls the crate.
 //!
-//! Knows the rules of PyTorch's operators. Does not know how PyTorch dispatches them.
+//! This module knows the rules of PyTorch's operators. It does not know how PyTorch dispatches a
+//! call to a kernel.
 
 use ndscatter::{
     Accumulate, AnyView, Bounds, DType, Execution, Pool, Reduction, Scatter, ScatterError,
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::tuples::{Tuples, positions};
 use crate::value::Value;
 
-/// How updates are combined with the existing values.
+/// The options that determine how updates are combined with the existing values.
 #[derive(Clone, Copy)]
 struct Meaning {
     reduction: Reduction,
@@ -24,7 +25,8 @@ struct Meaning {
 }
 
 impl Meaning {
-    /// Parses PyTorch's name of a reduction. Returns `None` for an unknown name.
+    /// Converts PyTorch's name of a reduction and the two other options. The empty name stands for
+    /// no reduction. Returns `None` for an unknown name.
     fn parse(reduction: &str, include_self: bool, is_wide: bool) -> Option<Self> {
         let reduction = match reduction {
             "" => Reduction::None,
@@ -56,14 +58,15 @@ impl Meaning {
 /// The tensors of one call.
 struct Call {
     output: Tensor,
-    /// The initial values of the output. `None`: the call is in place.
+    /// The initial values of the output. `None` if the call is in place, that is, if `output`
+    /// contains the initial values.
     data: Option<Tensor>,
     index: Tensor,
     updates: Tensor,
 }
 
 impl Call {
-    /// Reads the tensors of a call. Returns `None` if the call must stay with PyTorch.
+    /// Reads the tensors of a call. Returns `None` if PyTorch's own kernel must run the call.
     fn of(
         output: &Bound<'_, PyAny>,
         data: Option<&Bound<'_, PyAny>>,
@@ -90,7 +93,7 @@ impl Call {
         (data_fits && fits).then_some(call)
     }
 
-    /// Runs the call. Returns false if the crate refuses it.
+    /// Runs the call by the crate. Returns false if the crate refuses the call with an error.
     fn run(&self, py: Python<'_>, scatter: &Scatter<'static>) -> PyResult<bool> {
         done(run(py, |pool| {
             let scatter = scatter.clone().execution(Execution::new().pool(pool));
@@ -106,8 +109,9 @@ impl Call {
     }
 }
 
-/// Converts an error of the crate to false, so that PyTorch runs the call. `PoolFailed` becomes an
-/// exception, as the output may have been written.
+/// Converts an error of the crate to the value false, so that PyTorch's own kernel runs the call.
+/// The error `PoolFailed` becomes a Python exception instead, because a call with this error may
+/// have written a part of the output.
 fn done(result: Result<bool, ScatterError>) -> PyResult<bool> {
     match result {
         Ok(is_done) => Ok(is_done),
@@ -116,8 +120,9 @@ fn done(result: Result<bool, ScatterError>) -> PyResult<bool> {
     }
 }
 
-/// Runs `scatter`, `scatter_add` or `scatter_reduce`: one index per update. Updates may be longer
-/// than the indices, or one value (`is_value`).
+/// Runs PyTorch's `scatter`, `scatter_add` or `scatter_reduce`, which have one index per update.
+/// Along each axis, `updates` may be longer than `index`; the additional updates are not used. If
+/// `is_value` is true, `updates` is one value for all indices.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "those of PyTorch")]
 fn elements(
@@ -148,7 +153,8 @@ fn elements(
     call.run(py, &meaning.of(profile::torch::scatter(dim)))
 }
 
-/// Runs `index_add`, `index_copy` or `index_reduce`: a vector of indices for slices along one axis.
+/// Runs PyTorch's `index_add`, `index_copy` or `index_reduce`. `index` is a vector with the
+/// position of each slice of `updates` along the axis `dim` of the output.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "those of PyTorch")]
 fn slices(
@@ -165,11 +171,13 @@ fn slices(
         return Ok(false);
     };
     let is_long = call.index.dtype == DType::I64;
-    // `index_copy` has int64 indices only.
+    // `index_copy` has the empty reduction, and accepts int64 indices only. PyTorch's own kernel
+    // raises the error for other indices.
     if call.index.shape.len() != 1 || (!is_long && reduction.is_empty()) {
         return Ok(false);
     }
-    // PyTorch's `index_reduce` refuses some calls of these types.
+    // PyTorch's `index_reduce` refuses some calls with boolean or complex elements. PyTorch's own
+    // kernel runs all such calls.
     let is_bool_or_complex = matches!(
         call.output.dtype,
         DType::Bool | DType::Complex64 | DType::Complex128
@@ -177,8 +185,9 @@ fn slices(
     if is_bool_or_complex && !matches!(reduction, "" | "sum" | "subtract") {
         return Ok(false);
     }
-    // PyTorch runs sums of slices along the first or last axis by `scatter_add`, which sums 16-bit
-    // floats in f32. It rounds other sums, and differences, after each update.
+    // If the indices are int64, PyTorch runs a sum of slices along the first or last axis of a
+    // tensor of rank 2 or more by `scatter_add`. `scatter_add` sums 16-bit floats in f32. PyTorch
+    // rounds all other sums of slices, and all differences, to the element type after each update.
     let rank = call.output.shape.len().cast_signed();
     let is_outermost = rank > 1 && [0, -rank, -1, rank - 1].contains(&dim);
     let is_wide = reduction == "sum" && is_long && is_outermost;
@@ -188,8 +197,9 @@ fn slices(
     call.run(py, &meaning.of(profile::torch::index_copy(dim)))
 }
 
-/// Runs `index_put`: indices for some of the axes, which are broadcast together. `None` stands for
-/// an axis without an index. `always` also runs calls that PyTorch runs faster.
+/// Runs PyTorch's `index_put`. `indices` contains one item per axis: an index tensor, or `None` for
+/// an axis without an index. The index tensors are broadcast to one shape. If `always` is false,
+/// returns false for a call that PyTorch's own kernel runs faster.
 #[pyfunction]
 fn put(
     py: Python<'_>,
@@ -206,53 +216,60 @@ fn put(
     }
 }
 
-/// An `index_put`.
+/// The tensors of one call of `index_put`.
 struct Put {
-    /// The output. Its indexed axes come first, merged to one.
+    /// The output. Its indexed axes are merged to one axis, which is the first axis.
     output: Tensor,
-    /// Sizes of the indexed axes.
+    /// Sizes of the indexed axes of the output before these axes are merged.
     sizes: Dims<usize>,
-    /// The broadcast shape of the indices.
+    /// The shape to which all index tensors are broadcast.
     shape: Dims<usize>,
-    /// One tensor per indexed axis. Several tensors are aligned, and their axes may be merged to
-    /// one.
+    /// One index tensor per indexed axis, broadcast to `shape`. If there are two or more tensors,
+    /// the elements of all tensors are aligned, and all axes of each tensor may be merged to one.
     indices: Vec<Tensor>,
-    /// Number of elements of all indices before the broadcast.
+    /// Total number of elements of all index tensors before the broadcast. An axis with stride 0
+    /// counts as one element.
     listed: usize,
     values: Tensor,
 }
 
-/// Limit of tuples per index element. Indices are called *spread* if their broadcast makes more
-/// tuples per index element than this limit.
+/// Limit of the number of tuples after the broadcast of the index tensors, divided by the number of
+/// index elements before the broadcast ([`Put::listed`]). The indices of a call are called *spread*
+/// if this ratio is larger than the limit.
 const SPREAD: usize = 4;
 
-/// Number of elements of a slice from which on the crate's kernel runs calls with spread indices
-/// (see [`SPREAD`]). PyTorch's own kernel runs such calls with shorter slices.
+/// Limit of the number of elements per slice for calls with spread indices (see [`SPREAD`]). If the
+/// slices have fewer elements, PyTorch's own kernel runs the call, unless the argument `always` of
+/// [`put`] is true.
 ///
-/// The crate's time divided by PyTorch's, on a Zen 5 with two threads:
+/// The table shows the crate's time divided by PyTorch's time for calls with spread indices, on a
+/// Zen 5 with two threads. Below 1, the crate is faster.
 ///
-/// | slice | replaces | is added |
+/// | slice | calls that replace | calls that add |
 /// |---|---|---|
 /// | 1 element | 1.1 to 5.9 | 0.3 to 5.3 |
 /// | 4 elements | 0.7 to 0.8 | 0.2 to 0.3 |
 /// | longer | less | less |
 const LONG_SLICE: usize = 4;
 
-/// Bytes of a slice that fills a cache line.
+/// Number of bytes of a slice that fills a cache line.
 ///
-/// A call that replaces shorter slices stays with PyTorch if it has fewer elements than
-/// [`MANY_ELEMENTS`]: PyTorch divides the call among its threads, and the crate does not.
+/// PyTorch's own kernel runs a call that replaces slices of fewer bytes, if the values of the call
+/// have fewer than [`MANY_ELEMENTS`] elements in total and the argument `always` of [`put`] is
+/// false. PyTorch divides such a call among its threads. The crate does not divide such a call.
 ///
-/// PyTorch's time divided by the crate's is 0.64 (Zen 4), 0.77 (Zen 5) and 0.86 (Emerald Rapids).
-/// The call has 3125 slices of 15 floats in a table of 150 MB, and two threads.
+/// For a call that replaces 3125 slices of 15 floats in a table of 150 MB, with two threads,
+/// PyTorch is faster. PyTorch's time divided by the crate's time is 0.64 (Zen 4), 0.77 (Zen 5) and
+/// 0.86 (Emerald Rapids).
 const LINE_BYTES: usize = 64;
 
-/// Number of elements from which the ratio of [`LINE_BYTES`] is 1.2 to 2.9 in tables of 80 MB
-/// (Zen 5).
+/// Minimum total number of elements at which the crate runs a call that replaces slices of fewer
+/// than [`LINE_BYTES`] bytes. For such calls with at least this number of elements in tables of 80
+/// MB, PyTorch's time divided by the crate's time is 1.2 to 2.9 (Zen 5): the crate is faster.
 const MANY_ELEMENTS: usize = 1 << 17;
 
 impl Put {
-    /// Reads the tensors of a call. Returns `None` if the call must stay with PyTorch.
+    /// Reads the tensors of a call. Returns `None` if PyTorch's own kernel must run the call.
     fn of(
         output: &Bound<'_, PyAny>,
         indices: &[Option<Bound<'_, PyAny>>],
@@ -282,8 +299,9 @@ impl Put {
             tensor.expand(&shape)?;
         }
         let others: Dims<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
-        // The axes of the indices take the place of adjacent indexed axes. If the indexed axes are
-        // not adjacent, the axes of the indices come first.
+        // In the shape that `values` is broadcast to, the axes of the broadcast indices replace the
+        // indexed axes of the output, if all indexed axes are adjacent. Otherwise the axes of the
+        // indices come first.
         let before = match last - first + 1 == axes.len() {
             true => first,
             false => 0,
@@ -316,11 +334,12 @@ impl Put {
         })
     }
 
-    /// Checks whether the crate was measured to be faster than PyTorch.
+    /// Checks whether the crate runs this call faster than PyTorch, by measured limits. The limits
+    /// are [`LONG_SLICE`] with [`SPREAD`], and [`LINE_BYTES`] with [`MANY_ELEMENTS`].
     fn gains(&self, accumulate: bool) -> bool {
         let slice = elements_of(self.output.shape.get(1..).unwrap_or_default());
-        // The crate writes a position for each tuple. PyTorch reads broadcast indices with stride
-        // 0.
+        // For spread indices, the crate has an additional cost: it writes one position per tuple to
+        // memory. PyTorch reads the broadcast indices with stride 0, and writes no positions.
         let is_spread =
             slice < LONG_SLICE && elements_of(&self.shape) > self.listed.saturating_mul(SPREAD);
         let is_scattered = !accumulate
@@ -355,8 +374,9 @@ impl Put {
         Ok(true)
     }
 
-    /// Computes the positions of the tuples along the merged indexed axes. Returns `None` if a
-    /// coordinate is out of bounds, or if the memory of the positions cannot be allocated.
+    /// Computes the position of each tuple along the first axis of the output, into which the
+    /// indexed axes are merged. Returns `None` if a coordinate is out of bounds, or if there is no
+    /// memory for the positions.
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Option<Array<'py>>> {
         let lines = |row| self.indices.iter().map(|index| index.line(row)).collect();
         let last = self.indices.first().and_then(|index| index.shape.last());
@@ -372,7 +392,8 @@ impl Put {
         });
         match found {
             Ok(found) => Ok(are_inside.then(|| found.in_shape(&self.shape))),
-            // numpy raises a ValueError if the bytes exceed the address space.
+            // numpy raises a ValueError instead of a MemoryError if an array has more bytes than
+            // the address space.
             Err(error)
                 if error.is_instance_of::<PyMemoryError>(py)
                     || error.is_instance_of::<PyValueError>(py) =>
@@ -384,8 +405,8 @@ impl Put {
     }
 }
 
-/// Merges all axes of each tensor to one, if the elements of every tensor are evenly strided.
-/// Otherwise returns the tensors unchanged.
+/// Merges all axes of each tensor to one axis, if every tensor has its elements, in row-major
+/// order, at a constant stride. Otherwise returns all tensors unchanged.
 fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
     let merge = |tensor: &Tensor| {
         let (mut tensor, rank) = (tensor.clone(), tensor.shape.len());
@@ -395,7 +416,8 @@ fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
     merged.unwrap_or(tensors)
 }
 
-/// Returns the shape that all tensors broadcast to, or `None`.
+/// Returns the shape to which all tensors can be broadcast together. Returns `None` if the shapes
+/// of the tensors do not allow a broadcast.
 fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
     let rank = tensors.iter().map(|tensor| tensor.shape.len()).max()?;
     let mut shape: Dims<usize> = Dims::from_elem(1, rank);
@@ -413,11 +435,12 @@ fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
     Some(shape)
 }
 
-/// Runs `embedding_dense_backward`: adds the gradients of rows to the gradient of an embedding's
+/// Runs PyTorch's `embedding_dense_backward`. For each index, this function adds a row of
+/// `gradient` to the row of `output` at this index. `output` is the gradient of an embedding's
 /// table.
 ///
-/// Indices out of bounds are skipped. `output` must hold zeros. Row `padding` is zero afterwards,
-/// if it exists.
+/// `output` must contain zeros before the call. Indices out of bounds, including negative indices,
+/// are skipped. At the end, row `padding` of `output` is set to zero, if `output` has this row.
 #[pyfunction]
 fn embedding(
     py: Python<'_>,
@@ -437,7 +460,8 @@ fn embedding(
         let sums = rows.clone().reduction(Reduction::Add);
         let (index, updates) = (call.index.view()?, call.updates.view()?);
         sums.in_place(call.output.view_mut()?, index, updates)?;
-        // One zero with stride 0 stands for the row.
+        // Sets row `padding` to zero. All elements of the row of zeros are one element with stride
+        // 0.
         let padding = [padding];
         let mut shape = call.output.shape.clone();
         if let Some(rows) = shape.first_mut() {

@@ -1,7 +1,7 @@
-//! PyTorch's tensors as addresses and layouts, and PyTorch's parallel-for as a pool.
+//! Access to PyTorch's tensors (as addresses and layouts) and to PyTorch's threads (as a pool).
 //!
-//! Knows PyTorch's DLPack function that describes a tensor, and two functions of its stable C
-//! interface. Does not know operators.
+//! This module calls PyTorch's DLPack function that describes a tensor, and two functions of
+//! PyTorch's stable C interface. The module does not depend on operators.
 
 #![allow(
     unsafe_code,
@@ -29,15 +29,16 @@ type ParallelFor =
     unsafe extern "C" fn(begin: i64, end: i64, grain: i64, range: Range, *mut c_void) -> i32;
 type GetNumThreads = unsafe extern "C" fn(*mut u32) -> i32;
 
-/// PyTorch's type of tensors, and the functions that this module calls.
+/// The Python class `torch.Tensor`, and the functions of PyTorch that this module calls.
 #[derive(Debug)]
 struct Connection {
-    /// The type of tensors.
+    /// The Python class `torch.Tensor`.
     tensor: Py<PyType>,
     describe: Describe,
     parallel_for: ParallelFor,
     num_threads: GetNumThreads,
-    /// Identifier of the process that made the connection. A forked child has none of its threads.
+    /// Identifier of the process that called [`connect`]. A forked child has another identifier,
+    /// and has none of the threads of this process.
     process: u32,
 }
 
@@ -49,18 +50,20 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// Returns the address of a symbol of a library that is already loaded.
+/// Returns the address of the symbol `name` of a library. Returns `None` if the process has not
+/// loaded the library, or if the library has no such symbol.
 #[cfg(unix)]
 fn symbol(library: &str, name: &CStr) -> Option<*mut c_void> {
     const RTLD_NOW: c_int = 2;
-    /// Mode of `dlopen` that finds a loaded library and loads none.
+    /// Flag of `dlopen`: `dlopen` returns a handle only if the library is already loaded.
     #[cfg(target_os = "linux")]
     const RTLD_NOLOAD: c_int = 4;
     #[cfg(not(target_os = "linux"))]
     const RTLD_NOLOAD: c_int = 0x10;
     let path = CString::new(library).ok()?;
-    // SAFETY: both names end with a zero. `RTLD_NOLOAD` runs no code of the library. The handle is
-    // never closed, so the symbol stays valid.
+    // SAFETY: `path` and `name` end with a zero byte. With `RTLD_NOLOAD`, `dlopen` loads no
+    // library, so it runs no code of a library. The handle is never closed, so the symbol stays
+    // valid.
     let found = unsafe {
         let library = dlopen(path.as_ptr(), RTLD_NOW | RTLD_NOLOAD);
         if library.is_null() {
@@ -76,8 +79,8 @@ fn symbol(_: &str, _: &CStr) -> Option<*mut c_void> {
     None
 }
 
-/// Finds PyTorch's functions. `tensor` is PyTorch's type of tensors, `library` the path of its CPU
-/// library.
+/// Finds PyTorch's functions and stores them in `CONNECTION`. `tensor` is the Python class
+/// `torch.Tensor`. `library` is the path of PyTorch's CPU library.
 #[pyfunction]
 pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()> {
     if CONNECTION.get().is_some() {
@@ -103,16 +106,20 @@ pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()>
             process: std::process::id(),
         }
     };
-    // Another thread may have set an equal connection meanwhile.
+    // `set` fails if another thread has set `CONNECTION` meanwhile. The failure is ignored, because
+    // that thread has set an equal value.
     let _ = CONNECTION.set(connection);
     Ok(())
 }
 
-/// Returns the number of elements of a tensor, or `None` for another object. A tensor that cannot
-/// be described has `usize::MAX` elements.
+/// Returns the number of elements of a PyTorch tensor. Returns `None` if `object` is not a tensor,
+/// or before the first call of [`connect`].
+///
+/// Returns `usize::MAX` if PyTorch's DLPack function cannot describe the tensor, or if the number
+/// of elements exceeds `usize::MAX`.
 pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     let connection = CONNECTION.get()?;
-    // SAFETY: both pointers are living objects, and the second is a type.
+    // SAFETY: both pointers point to living Python objects, and the second object is a type.
     let is_tensor =
         unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), connection.tensor.as_ptr().cast()) } != 0;
     if !is_tensor {
@@ -120,16 +127,18 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     }
     let elements = described(connection.describe, object).and_then(|found| {
         (0..usize::try_from(found.ndim).ok()?).try_fold(1_usize, |all, dim| {
-            // SAFETY: the description has `ndim` sizes. They are valid until the tensor is resized,
-            // which no other thread does while this thread holds Python's lock.
+            // SAFETY: the array `shape` has `ndim` sizes. The array is valid until the tensor is
+            // resized. No other thread resizes the tensor while this thread holds Python's lock.
             all.checked_mul(usize::try_from(unsafe { *found.shape.add(dim) }).ok()?)
         })
     });
     Some(elements.unwrap_or(usize::MAX))
 }
 
-/// The description of a CPU tensor. This description does not keep the memory alive. The Python
-/// object keeps the memory alive while the object is borrowed.
+/// Address, element type, shape and strides of a CPU tensor of PyTorch.
+///
+/// A value of this type does not keep the memory of the tensor alive. The Python object of the
+/// tensor keeps the memory alive, so the caller must borrow this object until the end of the call.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
     address: *mut u8,
@@ -140,15 +149,16 @@ pub(super) struct Tensor {
     pub(super) strides: Dims<isize>,
 }
 
-// SAFETY: a tensor is an address and its description. The methods that make views of the memory
-// state why they may.
+// SAFETY: a `Tensor` only stores an address, a type, a shape and strides. The methods that make a
+// view of the memory each prove in a SAFETY comment that the view is valid.
 unsafe impl Send for Tensor {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Tensor {}
 
 impl Tensor {
-    /// Reads the description of a PyTorch tensor. Returns `None` for a tensor on another device, of
-    /// an unknown element type, or without memory.
+    /// Reads the description of a PyTorch tensor. Returns `None` if the tensor is not on the CPU,
+    /// if the crate has no dtype for its element type, if its memory was freed, or if PyTorch
+    /// cannot describe it.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let found = described(CONNECTION.get()?.describe, object)?;
         let is_on_cpu = found.device.device_type == DLDevice::CPU.device_type;
@@ -156,13 +166,15 @@ impl Tensor {
         let rank = usize::try_from(found.ndim).ok()?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
         for dim in 0..rank {
-            // SAFETY: the description has `ndim` sizes and strides. They are valid until the tensor
-            // is resized, which no other thread does while this thread holds Python's lock.
+            // SAFETY: the arrays `shape` and `strides` have `ndim` values each. The arrays are
+            // valid until the tensor is resized. No other thread resizes the tensor while this
+            // thread holds Python's lock.
             let (size, stride) = unsafe { (*found.shape.add(dim), *found.strides.add(dim)) };
             shape.push(usize::try_from(size).ok()?);
             strides.push(isize::try_from(stride).ok()?);
         }
-        // The memory of the tensor was freed, but the tensor kept its shape.
+        // PyTorch can free the memory of a tensor (`resize_` of its storage) without a change of
+        // its shape. The address is then null, although the tensor has elements.
         if found.data.is_null() && !shape.contains(&0) {
             return None;
         }
@@ -180,35 +192,36 @@ impl Tensor {
         self.code == other.code
     }
 
-    /// Returns the number of elements that the tensor has in memory. An expanded dimension has
-    /// stride 0 and counts as one element.
+    /// Returns the number of elements without the copies of a broadcast: the product of the sizes,
+    /// where the size of an expanded dimension (stride 0) counts as at most 1.
     pub(super) fn stored_elements(&self) -> usize {
         let sizes = self.shape.iter().zip(&self.strides);
         let stored = sizes.map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size });
         stored.fold(1, usize::saturating_mul)
     }
 
-    /// Checks whether both tensors begin at one address but have different strides. PyTorch refuses
-    /// some such pairs of input and output.
+    /// Checks whether both tensors begin at the same address but have different strides. If an
+    /// input and the output of a call are such a pair, PyTorch raises an error for some calls.
     pub(super) fn aliases_with_other_strides(&self, other: &Self) -> bool {
         self.address == other.address && self.strides != other.strides
     }
 
-    /// Checks whether all of PyTorch's scatter kernels support the element type. Some of them
-    /// refuse other types.
+    /// Checks whether every scatter kernel of PyTorch supports the element type of this tensor. If
+    /// not, at least one of PyTorch's scatter kernels raises an error for this type.
     pub(super) fn has_common_type(&self) -> bool {
         !matches!(self.dtype, DType::U16 | DType::U32 | DType::U64) && !self.dtype.is_opaque()
     }
 
-    /// Keeps the first elements along each axis, up to `shape`. Returns `None` if an axis has
-    /// fewer.
+    /// Shortens each axis to its size in `shape`, and keeps the first elements of the axis. Returns
+    /// `None` if `shape` has another rank, or if an axis is shorter than its size in `shape`.
     pub(super) fn narrow(&mut self, shape: &[usize]) -> Option<()> {
         let fits = self.shape.len() == shape.len()
             && (self.shape.iter().zip(shape)).all(|(&size, &wanted)| wanted <= size);
         fits.then(|| self.shape = shape.into())
     }
 
-    /// Broadcasts to `shape` by PyTorch's rules. Returns `None` if the shapes do not fit.
+    /// Broadcasts the tensor to `shape` by PyTorch's rules. Returns `None` if these rules do not
+    /// allow the broadcast.
     pub(super) fn expand(&mut self, shape: &[usize]) -> Option<()> {
         let new = shape.len().checked_sub(self.shape.len())?;
         let mut strides: Dims<isize> = SmallVec::from_elem(0, new);
@@ -243,36 +256,38 @@ impl Tensor {
         }
     }
 
-    /// Returns a view for reading.
+    /// Returns a view that a call of the crate reads.
     pub(super) fn view(&self) -> Result<AnyView<'_>, ScatterError> {
         // SAFETY: PyTorch described address, shape and strides (`Tensor::of`), and the Python
-        // object keeps the memory alive until the end of the call. The program must not write the
-        // tensor meanwhile, as with PyTorch's own kernels.
+        // object keeps the memory alive until the end of the call. During the call, no thread of
+        // the program may write to the tensor. PyTorch's own kernels have the same requirement.
         unsafe { AnyView::from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// Returns a view for writing to initialised elements.
+    /// Returns a view that a call of the crate reads and writes. The elements must be initialised.
     pub(super) fn view_mut(&self) -> Result<AnyViewMut<'_>, ScatterError> {
-        // SAFETY: as in `view`. The call of the crate checks whether other views of the call share
-        // memory with this one.
+        // SAFETY: as in `view`. The crate's scatter returns an error if a view of an input shares
+        // memory with this view.
         unsafe { AnyViewMut::from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// Returns a view for writing to elements that are not read: new memory, or an output that is
-    /// overwritten.
+    /// Returns a view whose elements a call of the crate writes before it reads them. The elements
+    /// may be uninitialised: the tensor is new memory, or an output that the call overwrites.
     pub(super) fn view_new(&self) -> Result<AnyViewMut<'_>, ScatterError> {
         // SAFETY: as in `view_mut`.
         unsafe { AnyViewMut::uninit_from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// Checks whether the elements are aligned for their type. PyTorch aligns its own allocations,
-    /// but accepts memory of other libraries with any alignment.
+    /// Checks whether the address is a multiple of the alignment of the element type. PyTorch
+    /// aligns the memory that it allocates. Memory that PyTorch receives from other libraries can
+    /// be unaligned.
     pub(super) fn is_aligned(&self) -> bool {
         self.address.addr().is_multiple_of(self.dtype.alignment())
     }
 
-    /// Returns row `row`: a line of elements along the last axis. Rows are numbered in row-major
-    /// order. The tensor must be aligned.
+    /// Returns the elements of row `row`, which are the elements along the last axis for one
+    /// position on the other axes. Rows are numbered in row-major order. The tensor must be aligned
+    /// ([`is_aligned`](Self::is_aligned)).
     pub(super) fn line(&self, mut row: usize) -> Line {
         debug_assert!(self.is_aligned());
         let (mut offset, outer) = (0, self.shape.len().saturating_sub(1));
@@ -289,8 +304,9 @@ impl Tensor {
         unsafe { Line::from_raw_parts(address, len, stride, self.dtype) }
     }
 
-    /// Merges the first `axes` axes to one, if their elements are evenly strided. Otherwise returns
-    /// `None`. The strides of axes of size 1 have no meaning.
+    /// Merges the first `axes` axes into one axis. Returns `None`, and changes nothing, if the
+    /// elements along the merged axis would not be at a constant stride, if `axes` is 0, or if the
+    /// merged size overflows. The strides of axes of size 1 are ignored.
     pub(super) fn merge_first(&mut self, axes: usize) -> Option<()> {
         let last = axes.checked_sub(1)?;
         let (mut all, mut step, mut span) = (1_usize, self.strides[last], None);
@@ -313,25 +329,27 @@ impl Tensor {
     }
 }
 
-/// PyTorch's threads as a pool: its parallel-for, with the number of threads of
-/// `torch.set_num_threads`.
+/// A pool that runs tasks with PyTorch's parallel-for. Its number of workers is the number of
+/// threads that `torch.set_num_threads` has set.
 #[derive(Debug, Default)]
 struct Threads {
     tasks: HostTasks,
 }
 
-/// Number of running calls. Concurrent calls of several Python threads share PyTorch's threads.
+/// Number of calls of the crate that currently run on PyTorch's threads. If several Python threads
+/// make calls at the same time, the crate divides PyTorch's threads among these calls.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 impl Pool for Threads {
     fn workers(&self) -> Option<usize> {
         let connection = CONNECTION.get()?;
-        // A forked child does not have OpenMP's threads, and OpenMP would wait for them forever.
+        // A forked child process has none of OpenMP's threads, and OpenMP would wait for them
+        // forever. One worker means that the calling thread runs all tasks, without OpenMP.
         if std::process::id() != connection.process {
             return Some(1);
         }
         let mut threads = 1;
-        // SAFETY: the function writes one number to the pointer.
+        // SAFETY: the function writes one `u32` to the pointer.
         let code = unsafe { (connection.num_threads)(&raw mut threads) };
         Some(if code == 0 { threads as usize } else { 1 })
     }
@@ -355,14 +373,15 @@ impl Pool for Threads {
             };
             let context = (&raw const shared).cast_mut().cast::<c_void>();
             let workers = workers.cast_signed() as i64;
-            // SAFETY: `parallel_for` calls `drain` with the context, and returns after all these
-            // calls have returned. `shared` outlives it.
+            // SAFETY: `parallel_for` calls `drain` with `context`, and returns only after all calls
+            // of `drain` have returned. `shared` lives until after `parallel_for` has returned.
             unsafe { (connection.parallel_for)(0, workers, 1, drain, context) == 0 }
         });
     }
 }
 
-/// The tasks of one parallel-for. Each thread takes the next task from a counter.
+/// The tasks of one parallel-for. The threads share the counter `next`, which is the number of the
+/// next task that no thread has taken.
 struct Shared {
     function: HostTask,
     argument: *mut c_void,
@@ -370,26 +389,27 @@ struct Shared {
     tasks: usize,
 }
 
-/// Runs tasks until none is left. PyTorch may call this function several times on one thread. Later
-/// calls find no task.
+/// Takes and runs tasks of a parallel-for until no task is left. PyTorch may call this function
+/// several times on one thread. The second and later calls on that thread find no task and return.
 ///
 /// # Safety
 ///
-/// `context` is a [`Shared`] of a parallel-for that has not returned.
+/// `context` must point to the [`Shared`] of a parallel-for that has not returned.
 unsafe extern "C" fn drain(_: i64, _: i64, context: *mut c_void) {
-    // SAFETY: `context` is a `Shared` that lives, by the contract of this function.
+    // SAFETY: the caller guarantees that `context` points to a `Shared` that still lives.
     let shared = unsafe { &*context.cast_const().cast::<Shared>() };
     loop {
         let index = shared.next.fetch_add(1, Ordering::Relaxed);
         if index >= shared.tasks {
             break;
         }
-        // SAFETY: the parallel-for that made the argument has not returned.
+        // SAFETY: `HostTasks::run` made `argument` for this parallel-for. The parallel-for has not
+        // returned, so `argument` is still valid.
         unsafe { (shared.function)(shared.argument, index) };
     }
 }
 
-/// Runs a call on PyTorch's threads, without Python's lock.
+/// Runs `call` on PyTorch's threads. This function releases Python's lock during the call.
 pub(super) fn run<T: Send>(
     py: Python<'_>,
     call: impl FnOnce(&dyn Pool) -> Result<T, ScatterError> + Send,

@@ -10,15 +10,17 @@ import ndscatter.torch
 from ndscatter.torch import _kernels
 
 
-# All of PyTorch's own cases, and graph networks, run for minutes and need an additional package.
+# NDSCATTER_FULL=1 runs all of PyTorch's own test cases (test_op_db.py) and the training of graph
+# networks (test_pyg.py). Both take minutes. test_pyg.py also needs the package torch_geometric.
 IS_FULL = os.environ.get("NDSCATTER_FULL") == "1"
 collect_ignore = [] if IS_FULL else ["test_pyg.py"]
 
 
 class Spy:
-    """Wrapper of the native kernels that counts their calls, all kernels together.
+    """Wrapper of the module of native kernels. It counts the calls of all kernels together.
 
-    `done` is the number of calls that a kernel ran, `refused` the number that a kernel refused.
+    `done` is the number of calls that ndscatter's kernels ran. `refused` is the number of calls
+    that ndscatter's kernels refused, so that PyTorch ran them.
     """
 
     def __init__(self, native):
@@ -48,7 +50,7 @@ def spy(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def restore():
-    """Restore the number of threads, and end all registrations, after each test."""
+    """After each test, restore PyTorch's number of threads and end all registrations of kernels."""
     threads = torch.get_num_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Which functions of a graph compiled by `torch.compile` run on ndscatter's kernels."""
+"""Tests which functions in a graph compiled by `torch.compile` run on ndscatter's kernels."""
 
 import pytest
 import torch
@@ -9,8 +9,8 @@ import ndscatter.torch
 
 @pytest.fixture(autouse=True)
 def no_cache():
-    """Disables inductor's cache. Before PyTorch 2.13, a call with two threads gets loops from the
-    cache that inductor compiled for one thread."""
+    """Disables inductor's cache. Before PyTorch 2.13, the cache ignores the number of threads: with
+    2 threads, it returns loops that inductor compiled for 1 thread."""
     with torch._inductor.config.patch(force_disable_caches=True):
         yield
 
@@ -33,7 +33,8 @@ CALLS = {
     "index_put": lambda t, i, u: t.index_put((i,), u),
     "index_put add": lambda t, i, u: t.index_put((i,), u, accumulate=True),
 }
-# Functions that inductor calls, with 1 and 2 threads. It compiles the other functions to C++ loops.
+# For 1 and 2 threads: the names in `CALLS` whose PyTorch function inductor calls, so that it can
+# run on ndscatter's kernels. Inductor compiles the other functions to C++ loops.
 CALLED = {
     1: {"scatter_reduce prod", "scatter_reduce mean", "scatter_reduce amax", "index_reduce"},
     2: {
@@ -61,7 +62,8 @@ def test_functions_that_run_on_the_kernels(backend, threads, spy):
                 called.add(name)
             expected = call(table, index, updates)
         if name in called:
-            # Loops of inductor, and PyTorch's kernels, do not define which of two updates stays.
+            # Other results are not compared: if two updates replace one row, inductor's loops and
+            # PyTorch's kernels do not define which update stays.
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert called == (CALLED[threads] if backend == "inductor" else set(CALLS))
 

@@ -1,4 +1,5 @@
-"""`ndscatter.torch.enable`: calls that run on the kernels, their bits, errors and threads."""
+"""Tests of `ndscatter.torch.enable`: which calls run on ndscatter's kernels, the bits of their
+results, their errors, and their threads."""
 
 import itertools
 import math
@@ -19,7 +20,8 @@ def numbers(seed=0):
 
 
 def edges(rows=500, count=3000, width=64, dtype=torch.float32):
-    """Return a table, row numbers with duplicates, and updates whose sums depend on their order."""
+    """Return a table, row numbers, and one row of updates per row number. The row numbers contain
+    duplicates, and the rounded sums of the updates depend on the order of the additions."""
     g = numbers()
     table = torch.randn(rows, width, generator=g).to(dtype)
     index = torch.randint(0, rows, (count,), generator=g)
@@ -31,8 +33,8 @@ def wide(index, updates):
     return index.reshape(-1, *[1] * (updates.dim() - 1)).expand_as(updates)
 
 
-# Calls of each replaced PyTorch function. The arguments are a table `t`, row numbers `i` and
-# updates `u`.
+# Calls of every PyTorch function that `enable` can replace. The arguments are a table `t`, row
+# numbers `i` and updates `u`.
 CALLS = {
     "scatter_add": lambda t, i, u: t.scatter_add(0, wide(i, u), u),
     "scatter_add_": lambda t, i, u: t.clone().scatter_add_(0, wide(i, u), u),
@@ -79,10 +81,11 @@ def test_the_same_bits_at_any_number_of_threads(name, spy):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_order_is_that_of_the_indices(name):
-    """PyTorch on one thread is the reference. PyTorch applies updates in the order of the indices.
+    """The reference is PyTorch on one thread, which applies updates in the order of the indices.
 
-    Calls with "reduce" in their name do not keep this order, so their results may be rounded
-    differently.
+    If the name of a call contains "reduce", PyTorch may use another order, and so round the result
+    differently. For these calls, results are compared with a relative tolerance of 1e-12. The bits
+    of all other results must be equal.
     """
     call, inputs = CALLS[name], edges(dtype=torch.float64)
     torch.set_num_threads(1)
@@ -99,7 +102,8 @@ def test_the_order_is_that_of_the_indices(name):
     "name", ["scatter_add", "scatter_reduce", "index_add", "index_put add", "embedding"]
 )
 def test_type_of_sums_of_halves(dtype, name):
-    # If each sum is rounded, adding 1 to 2048 (float16) or 256 (bfloat16) has no effect.
+    # A 16-bit sum that is rounded after each addition stays at 2048 (float16) or 256 (bfloat16)
+    # when 1 is added. A sum in float32 does not, so the test finds where PyTorch sums in float32.
     large = 2048.0 if dtype is torch.float16 else 256.0
     table = torch.full((1, 32), large, dtype=dtype)
     updates = torch.ones(64, 32, dtype=dtype)
@@ -114,7 +118,8 @@ def test_type_of_sums_of_halves(dtype, name):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("alpha", [1, -1])
 def test_halves_along_each_axis(dtype, alpha, spy):
-    """PyTorch sums in float32 along the first and last axis, and only with `alpha` 1."""
+    """`index_add` of PyTorch sums 16-bit floats in float32 only along the first or the last axis,
+    and only with `alpha` 1. Otherwise it rounds to 16 bits after each update."""
     large = (2048.0 if dtype is torch.float16 else 256.0) * alpha
     index = torch.zeros(64, dtype=torch.long)
     for dim in (0, 1, 2, -1, -2, -3):
@@ -145,14 +150,16 @@ def test_small_calls_stay_with_pytorch(spy):
     with ndscatter.torch.enable(only=ndscatter.torch.FUNCTIONS):
         for call in CALLS.values():
             call(*edges(rows=4, count=4, width=4))
-        # Single elements along the last axis of a matrix stay with PyTorch at any size.
+        # A scatter of single elements along the last axis of a matrix runs on PyTorch's kernel at
+        # any size.
         table, index = torch.zeros(64, 64), torch.randint(0, 64, (64, 64))
         table.scatter_add_(1, index, torch.ones(64, 64))
     assert (spy.done, spy.refused) == (0, 0)
 
 
 def test_set_num_threads_is_obeyed():
-    """With one thread, the calling thread has all of the processor time."""
+    """With `set_num_threads(1)`, only the calling thread uses CPU time. `share` returns the
+    fraction of the process's CPU time that other threads used."""
     code = """
 import time, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -220,8 +227,8 @@ def test_the_printed_form_of_functions_has_their_names():
     )
 
 
-# Calls that were measured to be slower on one machine, and whether naming them in `only` registers
-# them.
+# For each function, a call that was slower on ndscatter's kernel than on PyTorch's on at least one
+# measured machine, and whether ndscatter's kernel runs the call if `only` names the function.
 LOSSES = {
     "scatter_add": (lambda: CALLS["scatter_add"](*edges()), True),
     "scatter_reduce": (lambda: CALLS["scatter_reduce"](*edges()), True),
@@ -253,7 +260,9 @@ def test_slower_calls_stay_with_pytorch(name, spy):
 
 @pytest.mark.parametrize(
     ("rows", "width", "taken"),
-    # Short slices run on the kernels from 131,072 elements on, longer ones (a cache line) always.
+    # An `index_put` that replaces slices of fewer than 64 bytes (a cache line) runs on ndscatter's
+    # kernel only if `values` has at least 131,072 elements. With slices of 64 bytes or more, this
+    # limit does not apply.
     [(8738, 15, False), (8739, 15, True), (131_071, 1, False), (131_072, 1, True), (256, 16, True)],
 )
 def test_short_slices_that_replace_others(rows, width, taken, spy):
@@ -268,8 +277,9 @@ def test_short_slices_that_replace_others(rows, width, taken, spy):
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize(
     ("columns", "width", "taken"),
-    # A call with broadcast indices runs on the kernels in two cases: the broadcast makes at most 4
-    # tuples per index element, or a slice has at least 4 elements.
+    # A call with broadcast indices runs on ndscatter's kernel in two cases. In the first case, the
+    # broadcast makes at most 4 tuples per stored element of the index tensors. In the second case,
+    # a slice has at least 4 elements.
     [(4, 1, True), (5, 1, False), (64, 1, False), (64, 3, False), (64, 4, True), (64, 64, True)],
 )
 def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy):
@@ -279,7 +289,8 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
     values = torch.randn(count, columns, width, generator=g)
     line = torch.arange(columns)
     expected = table.clone().index_put_((rows, line), values, accumulate=accumulate)
-    # Expanded indices store the same number of elements as the original indices.
+    # `expand` only sets strides to 0, so an expanded index tensor stores no more elements than the
+    # original. The decision is therefore the same for expanded indices.
     expanded = (rows.expand(count, columns), line.expand(count, columns))
     for indices in [(rows, line), (rows, expanded[1]), expanded]:
         spy.done, into = 0, table.clone()
@@ -290,7 +301,9 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
 
 
 def test_indices_whose_positions_do_not_fit_into_memory(spy):
-    """PyTorch reads broadcast indices without a copy, and finds the first one out of bounds."""
+    """ndscatter cannot allocate the positions of 2**40 or more tuples, so PyTorch runs the call.
+    PyTorch reads broadcast indices without a copy, and raises an error for the first index, which
+    is out of bounds."""
     for count in (1 << 20, 1 << 29):
         outside = torch.full((), 10**6).expand(count)
         table, one = torch.zeros(3, 3, 8), torch.ones(8)
@@ -350,7 +363,8 @@ def test_eight_threads():
 
 
 def test_switched_while_other_threads_call():
-    """PyTorch frees a deregistered kernel even if another thread runs it or is about to."""
+    """By itself, PyTorch frees a deregistered kernel even while another thread runs the kernel or
+    is about to run it. ndscatter keeps the kernel alive."""
     code = """
 import threading, time, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -388,8 +402,8 @@ print(wrong[:1])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A forked child has none of OpenMP's threads. A kernel of PyTorch that runs in the child
-    would wait for these threads forever."""
+    """A forked child process has none of OpenMP's threads. A kernel of PyTorch that uses several
+    threads waits for them forever in the child. ndscatter's kernel must not wait."""
     code = """
 import os, sys, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -400,8 +414,8 @@ torch.set_num_threads(2)
 expected = table.index_add(0, index, updates)
 child = os.fork()
 if not child:
-    # torch.equal is a kernel of PyTorch. On two threads it would wait forever in the child, which
-    # has none of OpenMP's threads.
+    # torch.equal is a kernel of PyTorch. With two threads, it would wait forever for OpenMP's
+    # threads in the child, so the child sets one thread before it calls torch.equal.
     result = table.index_add_(0, index, updates)
     torch.set_num_threads(1)
     os._exit(0 if torch.equal(result, expected) else 1)
@@ -466,7 +480,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_errors_are_those_of_pytorch(name):
-    # With several threads, PyTorch reports the error that a thread finds first.
+    # With several threads and several invalid indices, the error that PyTorch reports depends on
+    # which thread finds an invalid index first.
     torch.set_num_threads(1)
     with pytest.raises(Exception) as expected:  # noqa: PT011
         REFUSED[name](*edges())
@@ -541,7 +556,8 @@ def test_masks_and_gaps_between_indices():
 
 @pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3), repeat=3)))
 def test_indexed_axes_with_any_strides(shape, spy):
-    """Axes of size 1, whose strides have no meaning, between axes that may not merge."""
+    """Indexed axes with any strides, so that some cannot be merged. Some axes have size 1. Their
+    strides have no meaning."""
     order = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij")).reshape(3, -1)
     values = torch.arange(1.0, order.shape[1] + 1)
     for strides in itertools.product((1, 2, 3, 4, 6, 9), repeat=3):

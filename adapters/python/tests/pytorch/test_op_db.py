@@ -1,6 +1,8 @@
-"""PyTorch's own test cases of the operators, with and without the kernels.
+"""PyTorch's own test cases of its operators. Each case runs with PyTorch's kernels and with
+ndscatter's kernels. The results must agree, and the gradients must pass `gradcheck`.
 
-A fixed tenth of the cases runs, or all of them with NDSCATTER_FULL=1.
+By default, about a tenth of the cases runs, the same cases each time. With NDSCATTER_FULL=1, all
+cases run.
 """
 
 import os
@@ -12,8 +14,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import ndscatter.torch
 
-# Names of operators that have kernels of ndscatter, and of operators whose gradients or
-# implementation call operators with kernels of ndscatter.
+# Names of the tested operators of PyTorch: those that ndscatter has kernels for (`TAKEN`), and
+# others. Gradients or implementations of the others call operators that ndscatter has kernels for.
 NAMES = {
     "gather", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select",
     "masked_scatter", "nn.functional.embedding", "nn.functional.embedding_bag", "put", "scatter",
@@ -31,7 +33,8 @@ def title(op):
 
 
 def chosen(cases):
-    """Return all cases, or a tenth, chosen by their names."""
+    """Return all cases if NDSCATTER_FULL is 1, and otherwise about a tenth of them. A checksum of
+    the name of a case decides whether the case is in this tenth."""
     if os.environ.get("NDSCATTER_FULL") == "1":
         return cases
     return [case for case in cases if zlib.crc32(case.id.encode()) % 10 == 0]
@@ -52,7 +55,8 @@ def by_name(operators, what):
 
 
 def copied(value):
-    """Return a copy with the same strides, storage offset and overlaps."""
+    """Return a copy of `value`. The copy of a tensor has the same strides and storage offset, and
+    its elements share memory where those of the tensor do."""
     if isinstance(value, torch.Tensor):
         detached = value.detach()
         place = detached.storage_offset(), detached.size(), detached.stride()
@@ -75,7 +79,8 @@ def flat(value):
 
 
 def outcome(function, sample, **more):
-    """Return the result of a call, and the value of the call's input after the call.
+    """Call `function` with copies of the arguments of `sample`. Return the result of the call, and
+    the copied input as it is after the call.
 
     If the call raises an error, return the type of the error, and None.
     """
@@ -145,7 +150,7 @@ def test_gradients(op, spy):
                 return result
 
             tensors = [inputs[at] for at in differentiable]
-            # Cases that PyTorch's own gradients fail are skipped.
+            # A case is skipped if PyTorch's gradient without ndscatter fails `gradcheck`.
             options = {"nondet_tol": op.gradcheck_nondet_tol, "raise_exception": False}
             if not torch.autograd.gradcheck(function, tensors, **options):
                 continue

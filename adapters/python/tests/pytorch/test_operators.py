@@ -1,5 +1,5 @@
-"""The package's own operators for PyTorch: values, gradients, compiled and exported programs, and
-fakes (kernels that compute only shapes)."""
+"""Tests of the operators that the package adds to PyTorch: their values, their gradients, their use
+in compiled and exported programs, and their fakes (kernels that compute only shapes)."""
 
 import itertools
 
@@ -17,9 +17,10 @@ def numbers(seed=0):
 
 
 def scatters(dtype=torch.float64, requires_grad=False):
-    """Yield a case of each scatter: function, array function, options, data, indices, updates.
+    """Yield one case for each scatter function: the function for PyTorch, the function for arrays,
+    the options, data, indices and updates.
 
-    All indices contain duplicates.
+    The indices of each case contain duplicates.
     """
     g = numbers()
     normal = lambda *shape: torch.randn(*shape, generator=g).to(dtype).requires_grad_(requires_grad)
@@ -63,7 +64,7 @@ def test_gathered_values_are_those_for_arrays():
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("include_self", [True, False])
 def test_gradients(reduction, include_self):
-    # Complex numbers have no order.
+    # Complex numbers have no order, so they have no minimum and maximum.
     types = [torch.float64] + [torch.complex128] * (reduction not in ("min", "max"))
     for dtype in types:
         check_gradients(dtype, reduction, include_self)
@@ -133,9 +134,10 @@ BACKENDS = [None, "eager", "aot_eager", "inductor"]
 
 
 def ways_of_forward_mode(call, backend):
-    """Yield functions that compute a derivative of `call` in forward mode, with tangents of ones.
+    """Yield functions that compute the forward-mode derivative of `call`. All tangents are ones.
 
-    `call` is compiled by `backend`, or not compiled if `backend` is None.
+    `torch.compile` compiles `call` or its derivative with `backend`. If `backend` is None, nothing
+    is compiled.
     """
     from torch.autograd import forward_ad
 
@@ -145,7 +147,8 @@ def ways_of_forward_mode(call, backend):
         def derivative(*primals):
             duals = []
             with forward_ad.dual_level():
-                # A loop, because dynamo drops tangents that a list comprehension makes.
+                # The code uses a loop, because dynamo drops tangents that are made in a list
+                # comprehension.
                 for one in primals:
                     duals.append(forward_ad.make_dual(one, torch.ones_like(one)))  # noqa: PERF401
                 return forward_ad.unpack_dual(function(*duals)).tangent
@@ -158,9 +161,11 @@ def ways_of_forward_mode(call, backend):
         )[1]
 
     def warm(function):
-        """Compute the derivative after a call without tangents.
+        """Return a function that first calls `function` without tangents, and then computes the
+        derivative.
 
-        PyTorch may have cached the graph of that call. The derivative must not use it.
+        PyTorch may cache the compiled graph of the first call. The derivative must not use this
+        graph, which has no tangents.
         """
         def derivative(*primals):
             function(*primals)
@@ -183,7 +188,8 @@ def ways_of_forward_mode(call, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_forward_mode_is_computed_or_refused(reduction, backend):
-    """No tangent is dropped. PyTorch would use 0 as the tangent of an operator without a rule."""
+    """A linear reduction has a correct derivative in forward mode. Any other reduction raises an
+    error. Without that error, PyTorch would use 0 as the tangent of the result."""
     index = torch.tensor([0, 1, 0])
     call = lambda d, u: nt.scatter_update(d, index, u, reduction=reduction).sin()
     data, updates = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0, 5.0])

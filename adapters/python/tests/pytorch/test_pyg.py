@@ -1,4 +1,5 @@
-"""Graph networks of PyG, trained with PyTorch's and ndscatter's kernels. Prints times with -s."""
+"""Graph networks of PyG, trained with PyTorch's kernels and then with ndscatter's kernels. With the
+option -s of pytest, the tests print the times of both."""
 
 import time
 
@@ -12,8 +13,11 @@ NODES, EDGES, FEATURES, CLASSES, EPOCHS = 20_000, 200_000, 64, 7, 8
 
 
 def graph():
-    """Return random features, edges and labels. There is one random direction per class. The label
-    of a node is the class whose direction has the largest dot product with the node's features."""
+    """Return random features of the nodes, random edges, and the label of each node.
+
+    Each class has one random direction. The label of a node is the class whose direction has the
+    largest dot product with the features of the node.
+    """
     g = torch.Generator().manual_seed(0)
     features = torch.randn(NODES, FEATURES, generator=g)
     edges = torch.randint(0, NODES, (2, EDGES), generator=g)
@@ -39,7 +43,8 @@ class Network(torch.nn.Module):
 
 
 def train(layer):
-    """Train a network. Returns the losses of the epochs, and the shortest epoch in seconds."""
+    """Train a network. Return the loss of each epoch, and the time of the shortest epoch in
+    seconds."""
     torch.manual_seed(0)
     features, edges, labels = graph()
     network = Network(layer)

@@ -1,11 +1,16 @@
-//! Gathers the entries of each partition in a cache line of a small buffer, and writes whole lines.
+//! Gathers the entries of each partition in a small buffer, and writes 32 entries of a partition
+//! together.
 //!
-//! Entries of one kind are numbers, values or positions. They belong at one place after another in
-//! each of up to 512 partitions. Plain stores to these places contend for entries of the
-//! translation buffer and for sets of the first-level cache. The time of such a store depended on
-//! the number of partitions and on their distances, by a factor of up to three (bare loops on a Zen
-//! 5 and on a Xeon). A buffer that fits the second-level cache does not have these conflicts. Its
-//! whole lines bypass the caches, because the partitions are read only after all entries are moved.
+//! Entries of one kind are destination numbers, values or positions. A task moves entries to
+//! consecutive places in each of up to 512 partitions. Storing each entry directly would contend
+//! for entries of the translation buffer (TLB) and for sets of the first-level cache. The time of
+//! such a store depended on the number of partitions and on the distances between them. It varied
+//! by a factor of up to three (bare loops on a Zen 5 and on a Xeon). A buffer that fits the
+//! second-level cache does not have these conflicts.
+//!
+//! A line is [`GATHERED`] places of one partition, from a multiple of [`GATHERED`] on. Full lines
+//! of at least 64 bytes bypass the caches, because the partitions are read only after all entries
+//! are moved.
 //!
 //! This module knows places and partitions. It does not know what an entry means.
 
@@ -14,35 +19,36 @@ use bytemuck::Pod;
 use super::super::super::shared_slots::SharedSlots;
 use crate::memory::CacheLine;
 
-/// Number of entries of a partition that are gathered and then written together.
+/// Number of entries of one partition that are gathered and then written together: one line.
 pub(super) const GATHERED: usize = 32;
 
-/// What a task does with the entries of one kind.
+/// Ways to treat the entries of one kind: [`Gatherer`] moves them, [`Discard`] ignores them.
 pub(super) trait Gather<T> {
     /// Gathers `value`, which belongs at `place` in `partition`. Places of a partition are gathered
     /// in ascending order, without a gap, from the first place of the task on.
     fn gather(&mut self, partition: usize, place: u32, value: T);
 
-    /// Writes the gathered entries of `partition` up to `place`, which [ends a line](ends_line).
+    /// Writes the gathered entries of the line that ends at `place` (included) in `partition`.
+    /// `place` [ends a line](ends_line).
     ///
     /// # Safety
     ///
-    /// `place` was gathered last. The buffer has all gathered places, and no other task writes
-    /// them.
+    /// `place` was gathered last in `partition`. The destination buffer has all gathered places,
+    /// and no other task writes them.
     #[expect(unsafe_code, reason = "parts write to separate places")]
     unsafe fn write_line(&self, partition: usize, place: u32);
 
-    /// Writes the entries that do not fill a line. `next` has the place after the last gathered
-    /// place in each partition.
+    /// Writes the gathered entries of incomplete lines. For each partition, `next` has the place
+    /// after the last gathered place.
     ///
     /// # Safety
     ///
-    /// The buffer has all gathered places, and no other task writes them.
+    /// The destination buffer has all gathered places, and no other task writes them.
     #[expect(unsafe_code, reason = "parts write to separate places")]
     unsafe fn finish(self, next: &[u32]);
 }
 
-/// Does nothing with the entries.
+/// Ignores all entries.
 pub(super) struct Discard;
 
 #[expect(unsafe_code, reason = "implements a trait for unsafe code")]
@@ -52,9 +58,9 @@ impl<T> Gather<T> for Discard {
     unsafe fn finish(self, _: &[u32]) {}
 }
 
-/// The entries of one kind that one task moves to their partitions.
+/// Moves the entries of one kind of one task to their partitions.
 pub(super) struct Gatherer<'g, T> {
-    /// [`GATHERED`] entries for each partition.
+    /// The buffer: one line of [`GATHERED`] entries for each partition.
     gathered: &'g mut [[T; GATHERED]],
     /// First place of the task in each partition.
     first: &'g [u32],
@@ -62,8 +68,8 @@ pub(super) struct Gatherer<'g, T> {
 }
 
 impl<'g, T: Pod> Gatherer<'g, T> {
-    /// Makes a gatherer of the task whose first place in each partition is `first`. `memory` is
-    /// memory of the task, of [`bytes_of_task`] bytes.
+    /// Makes the gatherer of the task whose first place in each partition is `first`. `memory` has
+    /// [`bytes_of_task`] bytes, and only this task uses it.
     pub(super) fn new(
         memory: &'g mut [CacheLine],
         first: &'g [u32],
@@ -90,9 +96,9 @@ impl<T: Pod> Gather<T> for Gatherer<'_, T> {
         let start = place as usize / GATHERED * GATHERED;
         let line = &self.gathered[partition];
         let skipped = (self.first[partition] as usize).saturating_sub(start);
-        // SAFETY: the places from the larger of `start` and the first place of the task to `place`
-        // were gathered, so the caller guarantees them. The buffer begins at a cache line, and
-        // `start` is a multiple of `GATHERED`.
+        // SAFETY: the caller guarantees all gathered places. The written places were gathered: they
+        // go from the larger of `start` and the first place of the task to `place`. The destination
+        // buffer begins at a cache line, and `start` is a multiple of `GATHERED`.
         unsafe {
             if skipped == 0 {
                 self.moved.stream(start, line);
@@ -108,14 +114,14 @@ impl<T: Pod> Gather<T> for Gatherer<'_, T> {
             let (first, next) = (first as usize, next as usize);
             let start = first.max(next / GATHERED * GATHERED);
             let entries = &self.gathered[partition][start % GATHERED..][..next - start];
-            // SAFETY: the places from `start` to `next` were gathered.
+            // SAFETY: the places from `start` to `next` (excluded) were gathered.
             unsafe { self.moved.copy(start, entries) };
         }
         crate::kernel::fence();
     }
 }
 
-/// Whether `place` is the last place of a line.
+/// Whether `place` is the last place of a line of [`GATHERED`] places.
 #[inline(always)]
 pub(super) fn ends_line(place: u32) -> bool {
     place as usize % GATHERED == GATHERED - 1

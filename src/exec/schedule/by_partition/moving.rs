@@ -1,8 +1,8 @@
-//! Sorts tuples, stably, into partitions. The first step counts the tuples of each partition, the
-//! second step moves them.
+//! Sorts tuples, stably, into partitions. The first step counts the tuples of each partition. The
+//! second step moves the tuples to their partitions.
 //!
-//! This module knows partitions, and what is moved with destination numbers. It does not know how
-//! partitions are applied.
+//! This module knows partitions, and what is moved with the destination number of a tuple. It does
+//! not know how partitions are applied.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -20,54 +20,57 @@ use crate::memory::{CacheLine, lines_of, with_room, zeroed};
 use crate::plan::Number;
 use crate::work::{self, Work};
 
-/// Bytes of the largest value that is moved with its destination number. A call then needs at
-/// most 16 bytes per tuple.
+/// Bytes of the largest value that is moved with its destination number. The sorted tuples then
+/// need at most 16 bytes of memory per tuple.
 pub(super) const CARRIED_BYTES: usize = 8;
 
-/// Maximum number of partitions. While tuples are moved, the gathered lines of all partitions are
-/// in the second-level cache (see [`Gatherer`]).
+/// Maximum number of partitions. With this number, the gathered lines of all partitions (see
+/// [`Gatherer`]) fit in the second-level cache while tuples are moved.
 pub(super) const MOST_PARTITIONS: u32 = 512;
 
-/// Maximum number of tuples in a list that is sorted into partitions. The places of the tuples have
-/// 32 bits. A place is a position in the sorted list.
+/// Maximum number of tuples in a list that is sorted into partitions. The limit exists because the
+/// place of a tuple, its position in the sorted list, is a 32-bit number.
 pub(super) const MOST_PARTITIONED: usize = u32::MAX as usize;
 
-/// Returns the number of ranges of `1 << shift` numbers below `count`, at least 1.
+/// Returns the number of ranges of `1 << shift` numbers that cover `0..count`, at least 1.
 pub(in super::super::super) fn partitions(count: u64, shift: u32) -> usize {
     usize::try_from(count.div_ceil(1 << shift).max(1)).unwrap_or(usize::MAX)
 }
 
-/// All tuples, sorted into partitions. The tuples of a partition keep their order.
+/// All tuples, sorted into partitions. Within a partition, tuples keep the order of the plan's
+/// list.
 #[derive(Debug)]
 pub(super) struct Partitions<N> {
     pub(super) shift: u32,
-    /// Places of the tuples of each partition.
+    /// Places of the tuples of each partition in the sorted list.
     pub(super) ranges: Vec<Range<usize>>,
-    /// Memory of the destination numbers, which have the type `N`.
+    /// Memory of the sorted destination numbers, which have the type `N`.
     numbers: Vec<CacheLine>,
     carried: Carried,
     number_type: PhantomData<N>,
 }
 
-/// The data that is stored with the destination numbers.
+/// The data that is stored beside the sorted destination numbers.
 #[derive(Debug)]
 enum Carried {
-    /// Memory of the value at each place.
+    /// Memory of the value of the tuple at each place.
     Values(Vec<CacheLine>),
-    /// Memory of 32-bit positions in the plan's list: of the tuple at each place.
+    /// Memory of the position of the tuple at each place. The positions are 32-bit positions in the
+    /// plan's list.
     Tuples(Vec<CacheLine>),
-    /// Nothing. Every execution of a kept plan moves its values, from these first places of each
-    /// part of the list in each partition.
+    /// No data per tuple, but the first place of each part of the list in each partition. With
+    /// these first places, every execution of a kept plan moves its own values.
     FirstPlaces(Vec<u32>),
 }
 
 impl<N: Number> Partitions<N> {
-    /// Returns the destination number at each place.
+    /// Returns the destination number of the tuple at each place.
     pub(super) fn numbers(&self) -> &[N] {
         bytemuck::cast_slice(&self.numbers)
     }
 
-    /// Returns the memory of the value at each place, if the values were moved with the numbers.
+    /// Returns the memory of the value of the tuple at each place. Returns `None` if no values are
+    /// stored.
     pub(super) fn values(&self) -> Option<&[CacheLine]> {
         match &self.carried {
             Carried::Values(values) => Some(values),
@@ -75,8 +78,8 @@ impl<N: Number> Partitions<N> {
         }
     }
 
-    /// Returns the position in the plan's list of the tuple at each place, if positions were moved
-    /// with the numbers.
+    /// Returns the position, in the plan's list, of the tuple at each place. Returns `None` if no
+    /// positions are stored.
     pub(super) fn tuples(&self) -> Option<&[u32]> {
         match &self.carried {
             Carried::Tuples(tuples) => Some(bytemuck::cast_slice(tuples)),
@@ -84,8 +87,8 @@ impl<N: Number> Partitions<N> {
         }
     }
 
-    /// Returns the first place of each part of the list in each partition, if each execution of a
-    /// kept plan moves its values.
+    /// Returns the first place of each part of the list in each partition. Returns `None` unless
+    /// each execution of the kept plan moves its own values.
     pub(super) fn first_places(&self) -> Option<&[u32]> {
         match &self.carried {
             Carried::FirstPlaces(places) => Some(places),
@@ -93,7 +96,7 @@ impl<N: Number> Partitions<N> {
         }
     }
 
-    /// Returns the buffers to the cache of scratch buffers.
+    /// Returns the buffers of the partitions to the cache of scratch buffers.
     pub(super) fn put_back(self) {
         Scratch::put_back(self.numbers);
         match self.carried {
@@ -108,22 +111,24 @@ impl<N: Number> Partitions<N> {
 pub(super) struct Sorting<'p, 'w> {
     pub(super) transfer: &'w Transfer<'p>,
     pub(super) workers: &'w Workers<'w>,
-    /// Number of parts of the list of tuples. One task moves each part.
+    /// Number of parts into which the list of tuples is cut. One task moves the tuples of each
+    /// part.
     pub(super) parts: usize,
     pub(super) partitions: usize,
     pub(super) shift: u32,
-    /// Whether values are moved with their tuples, and not the positions of the tuples.
+    /// Whether tuples are moved with their values instead of their positions.
     pub(super) carries_values: bool,
 }
 
 impl Sorting<'_, '_> {
-    /// Sorts all tuples into partitions, with their values or their positions, in scratch memory.
+    /// Sorts all tuples into partitions, with their values or their positions. The result is in
+    /// scratch memory.
     pub(super) fn sort<N: Number>(&self, numbers: &[N]) -> Result<Partitions<N>, ScatterError> {
         self.sort_into(numbers, Scratch::take, self.carries_values)
     }
 
-    /// Sorts all tuples into partitions for a kept plan, in memory of the plan. Values are not
-    /// moved, because each execution has other values.
+    /// Sorts all tuples into partitions for a kept plan. The result is in memory of the plan.
+    /// Values are not moved, because each execution of the plan has different values.
     pub(super) fn sort_to_keep<N: Number>(
         &self,
         numbers: &[N],
@@ -132,7 +137,7 @@ impl Sorting<'_, '_> {
     }
 
     /// Sorts all tuples into partitions, in memory that `take` allocates. `moves_values`: whether
-    /// the values are moved with the numbers.
+    /// values are moved now, if tuples are moved with their values.
     fn sort_into<N: Number>(
         &self,
         numbers: &[N],
@@ -173,7 +178,7 @@ impl Sorting<'_, '_> {
         })
     }
 
-    /// Returns the number of cache lines that hold `count` values.
+    /// Returns the number of cache lines of memory for `count` values.
     fn value_lines(&self, count: usize) -> usize {
         lines_of(count, self.transfer.kernels().size)
     }
@@ -182,10 +187,11 @@ impl Sorting<'_, '_> {
         usize::try_from(number >> self.shift).unwrap_or(usize::MAX)
     }
 
-    /// Counts the tuples of each part in each partition.
+    /// Counts the tuples of each part of the list in each partition.
     ///
-    /// Returns two lists. The first list has, for each part and partition, the place of the first
-    /// tuple. The second list has the places of each partition.
+    /// Returns two lists. The first list has, for each part and each partition, the place of the
+    /// part's first tuple in the partition. The second list has the range of places of each
+    /// partition.
     fn count<N: Number>(
         &self,
         numbers: &[N],
@@ -201,11 +207,12 @@ impl Sorting<'_, '_> {
         Ok((first_places, ranges))
     }
 
-    /// Sets `counts` to the number of `numbers` in each partition.
+    /// For each partition, sets the entry of `counts` to the number of `numbers` in the partition.
     ///
-    /// Four tables count in turn, because the next increment of a counter would wait for the store
-    /// of the last one. Measured in a loop without the rest of the crate (Zen 4, 4 M numbers, 128
-    /// partitions, two workers): 0.8 ms, and 1.5 ms with one table of counters.
+    /// Four tables of counters are used in turn. With one table, incrementing a counter twice in
+    /// succession would wait for the store of the first increment. In a loop without the rest of
+    /// the crate, four tables took 0.8 ms and one table took 1.5 ms (Zen 4, 4 M numbers, 128
+    /// partitions, two workers).
     fn count_into<N: Number>(&self, counts: &mut [u32], numbers: &[N]) {
         let mut tables = [[0_u32; MOST_PARTITIONS as usize]; 4];
         let mut blocks = numbers.chunks_exact(tables.len());
@@ -222,8 +229,8 @@ impl Sorting<'_, '_> {
         }
     }
 
-    /// Moves the values of all tuples to the places that an earlier sort has found, in scratch
-    /// memory. `first_places` has the first place of each part in each partition.
+    /// Moves the values of all tuples, in scratch memory, to the places that an earlier sort has
+    /// determined. `first_places` has the first place of each part of the list in each partition.
     pub(super) fn move_values_again<N: Number>(
         &self,
         numbers: &[N],
@@ -238,15 +245,16 @@ impl Sorting<'_, '_> {
         Ok(values)
     }
 
-    /// Moves the values of all tuples to `values`, and the numbers to `moved` if it is given.
+    /// Moves the values of all tuples to `values`. Also moves the destination numbers to `moved`,
+    /// unless `moved` is `None`.
     fn move_values<N: Number>(
         &self,
         list: &PartitionedList<'_, N>,
         moved: Option<&SharedSlots<'_, N>>,
         values: &mut [CacheLine],
     ) -> Result<(), ScatterError> {
-        // Plain elements have 1, 2, 4, 8 or 16 bytes. `carries_values` excludes elements of more
-        // than `CARRIED_BYTES`.
+        // Plain elements have 1, 2, 4, 8 or 16 bytes. `carries_values` has excluded elements of
+        // more than `CARRIED_BYTES`, so elements of 16 bytes do not occur here.
         match self.transfer.kernels().size {
             1 => self.move_values_of::<N, u8>(list, moved, values),
             2 => self.move_values_of::<N, u16>(list, moved, values),
@@ -255,7 +263,7 @@ impl Sorting<'_, '_> {
         }
     }
 
-    /// Implements [`Self::move_values`] for values as wide as `V`.
+    /// Implements [`Self::move_values`] for values that have the size of `V`.
     fn move_values_of<N: Number, V: Pod + Send>(
         &self,
         list: &PartitionedList<'_, N>,
@@ -270,14 +278,15 @@ impl Sorting<'_, '_> {
         let values = SharedSlots::new(&mut bytemuck::cast_slice_mut(values)[..list.numbers.len()]);
         let read = |source: *const u8, position: usize| {
             #[expect(unsafe_code, reason = "reads the value of a tuple")]
-            // SAFETY: windows are single elements with contiguous sources (`carries_values`), from
-            // `source` on. There is one at the position of each tuple. They have the width of `V`
-            // (`move_values`).
+            // SAFETY: windows are single elements with contiguous sources, beginning at `source`
+            // (`carries_values`). There is an element at the position of each tuple. The elements
+            // have the size of `V` (`move_values`).
             unsafe {
                 source.cast::<V>().add(position).read_unaligned()
             }
         };
-        // Two loops, because a branch for each tuple made the move 1.1 times as long.
+        // There are two separate loops, because one loop with a branch for each tuple took 1.1
+        // times as long.
         match self.transfer.listed_positions() {
             None => self.move_entries(list, moved, Some(&values), read),
             Some(listed) => self.move_entries(list, moved, Some(&values), |source, tuple| {
@@ -286,9 +295,10 @@ impl Sorting<'_, '_> {
         }
     }
 
-    /// Moves the numbers of all tuples to the buffer `moved`, and their entries to the buffer
-    /// `entries`. A buffer that is not given is left out. `entry` gets the address of the updates
-    /// and the position of the tuple in the plan's list.
+    /// Moves the destination numbers of all tuples to `moved`, and one entry per tuple to
+    /// `entries`. If one of these buffers is `None`, nothing is moved to it. `entry` returns the
+    /// entry of a tuple, given the address of the first update and the position of the tuple in the
+    /// plan's list.
     fn move_entries<N: Number, V: Pod + Send>(
         &self,
         list: &PartitionedList<'_, N>,
@@ -303,7 +313,7 @@ impl Sorting<'_, '_> {
         let shared = SharedSlots::new(&mut gathered);
         self.workers.run(self.parts, &|index| {
             #[expect(unsafe_code, reason = "gives each task its chunk")]
-            // SAFETY: `run` passes every number once, so no other task has this chunk.
+            // SAFETY: `run` passes every `index` once, so no other task has this chunk.
             let (for_numbers, for_entries) =
                 unsafe { shared.chunk(index, task_lines) }.split_at_mut(number_lines);
             let first = &list.first_places[index * self.partitions..][..self.partitions];
@@ -320,9 +330,9 @@ impl Sorting<'_, '_> {
             let for_numbers = moved.map(|moved| Gatherer::new(for_numbers, first, moved));
             let for_entries = entries.map(|moved| Gatherer::new(for_entries, first, moved));
             #[expect(unsafe_code, reason = "parts write to separate places")]
-            // SAFETY: the places of a part in a partition go from its first place to the first
-            // place of the next part (`ranges_of`). So no other part writes these places. The
-            // places are in the buffers (`check_ranges`).
+            // SAFETY: in a partition, the places of a part end where the places of the next part
+            // begin (`ranges_of`). So no other part writes these places. The places are in the
+            // buffers (`check_ranges`).
             unsafe {
                 match (for_numbers, for_entries) {
                     (Some(numbers), Some(entries)) => moving.run(numbers, entries, entry),
@@ -336,8 +346,8 @@ impl Sorting<'_, '_> {
         Ok(())
     }
 
-    /// Returns the address of the first update. Windows must be single elements with contiguous
-    /// sources, in one repetition, if the address is read.
+    /// Returns the address of the first update. The address may be read only if windows are single
+    /// elements with contiguous sources, in one repetition.
     fn source(&self) -> *const u8 {
         let geometry = self.transfer.geometry();
         let (_, src) = geometry.repetition(0);
@@ -345,16 +355,16 @@ impl Sorting<'_, '_> {
     }
 }
 
-/// The list of tuples, and the place of each tuple in the partitions.
+/// The list of tuples, and the places to which its parts are moved.
 struct PartitionedList<'a, N> {
     numbers: &'a [N],
     /// First place of each part of the list in each partition.
     first_places: &'a [u32],
 }
 
-/// The tuples of one part, which are moved to their partitions.
+/// The tuples of one part of the list, which one task moves to their partitions.
 struct Moving<'a, N> {
-    /// Position of the first tuple in the plan's list.
+    /// Position of the part's first tuple in the plan's list.
     first_tuple: usize,
     numbers: &'a [N],
     /// First place of the part in each partition.
@@ -363,11 +373,11 @@ struct Moving<'a, N> {
 }
 
 impl<N: Number> Moving<'_, N> {
-    /// Moves the number and the entry of each tuple.
+    /// Moves the destination number and the entry of each tuple of the part.
     ///
     /// # Safety
     ///
-    /// The buffers have all places of the part, and no other task writes them.
+    /// The destination buffers have all places of the part, and no other task writes these places.
     #[expect(unsafe_code, reason = "parts write to separate places")]
     #[inline(always)]
     unsafe fn run<V>(
@@ -386,14 +396,15 @@ impl<N: Number> Moving<'_, N> {
             numbers.gather(partition, place, number);
             entries.gather(partition, place, entry(tuple));
             if ends_line(place) {
-                // SAFETY: the caller guarantees the places.
+                // SAFETY: the caller guarantees that the places exist and that no other task writes
+                // them.
                 unsafe {
                     numbers.write_line(partition, place);
                     entries.write_line(partition, place);
                 }
             }
         }
-        // SAFETY: the caller guarantees the places.
+        // SAFETY: the caller guarantees that the places exist and that no other task writes them.
         unsafe {
             numbers.finish(next);
             entries.finish(next);
@@ -401,9 +412,9 @@ impl<N: Number> Moving<'_, N> {
     }
 }
 
-/// Replaces the counts of each part and partition by the place of the first tuple of the part in
-/// the partition, and returns the places of each partition. Within a partition, the parts follow
-/// one another, which keeps the order of the tuples.
+/// Replaces each count, of the tuples of a part in a partition, by the place of the first of these
+/// tuples. Returns the range of places of each partition. Within a partition, the tuples of part 0
+/// come first, then the tuples of part 1, and so on, which keeps the order of the list.
 fn ranges_of(
     parts: usize,
     partitions: usize,
@@ -422,8 +433,8 @@ fn ranges_of(
     Ok(ranges)
 }
 
-/// Checks that every tuple was counted once. Every place then exists, and the moves write without a
-/// check.
+/// Panics if the number of counted tuples is not the number of tuples. After this check, every
+/// place is in the buffers, so the moves write without a bounds check.
 fn check_ranges(ranges: &[Range<usize>], tuples: usize) {
     let counted: usize = ranges.iter().map(Range::len).sum();
     assert!(
@@ -438,7 +449,7 @@ mod tests {
 
     #[test]
     fn places_keep_partitions_together_and_parts_in_order() {
-        // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
+        // The three partitions have 1, 2 and 0 tuples of part 0, and 3, 0 and 4 tuples of part 1.
         let mut counts = [1, 2, 0, 3, 0, 4];
         let ranges = ranges_of(2, 3, &mut counts).expect("memory for three");
         assert_eq!(ranges, [0..4, 4..6, 6..10], "ranges");

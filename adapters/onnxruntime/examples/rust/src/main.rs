@@ -1,4 +1,5 @@
-//! Runs a ScatterND in onnxruntime with the `ort` crate and the library.
+//! Runs a ScatterND node in onnxruntime through the `ort` crate. The session registers the library
+//! `ndscatter_onnxruntime`, which computes the node.
 //!
 //! ```sh
 //! cargo build --release -p ndscatter-onnxruntime
@@ -11,8 +12,9 @@ use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::value::Tensor;
 
-/// A model of one node, output = ScatterND(data, indices, updates) with reduction "add". data has 3
-/// rows of 2 floats. `../c/session.c` contains the code that made it.
+/// The bytes of an ONNX model of one node, output = ScatterND(data, indices, updates) with
+/// reduction "add". The input data has 3 rows of 2 floats. `../c/session.c` contains the code that
+/// made the bytes.
 const MODEL: &[u8] = b"\x08\x09:\xb5\x01\n@\n\x04data\n\x07indices\n\x07updates\x12\x06output\
     \"\tScatterND*\x13\n\treduction\"\x03add\xa0\x01\x03\x12\x07scatter\
     Z\x16\n\x04data\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x03\n\x02\x08\x02\
@@ -21,7 +23,8 @@ const MODEL: &[u8] = b"\x08\x09:\xb5\x01\n@\n\x04data\n\x07indices\n\x07updates\
     b\x18\n\x06output\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x03\n\x02\x08\x02\
     B\x04\n\x00\x10\x12";
 
-/// Adds the rows (1, 1), (10, 10) and (100, 100) to rows of zeros. `rows` holds their indices.
+/// Adds the updates (1, 1), (10, 10) and (100, 100) to a tensor of 3 rows of zeros. Returns the
+/// sums. `rows` holds the row index of each update.
 fn add_rows(session: &mut Session, rows: [i64; 3]) -> ort::Result<Vec<f32>> {
     let updates = vec![1.0_f32, 1.0, 10.0, 10.0, 100.0, 100.0];
     let outputs = session.run(ort::inputs! {
@@ -39,17 +42,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let environment = ort::init().build()?;
     let mut session = Session::builder(&environment)?
         .with_operator_library(library)?
-        // Only fatal errors are logged, because the calls return errors.
+        // onnxruntime logs only fatal errors. Other errors are not logged, because the calls return
+        // them.
         .with_log_level(LogLevel::Fatal)?
         .commit_from_memory(MODEL)?;
 
-    // -1 is the last row, so two updates go to row 2.
+    // Index -1 means the last row, row 2. Two updates therefore add to row 2.
     let output = add_rows(&mut session, [0, 2, -1])?;
     println!("output: {output:?}");
     assert_eq!(output, [1.0, 1.0, 0.0, 0.0, 110.0, 110.0]);
 
-    // An index out of bounds fails the run. The message shows that the library ran the node, not
-    // the host's own operator.
+    // An index out of bounds makes the run fail. The error message contains "ndscatter:", which
+    // shows that the library ran the node, not onnxruntime's own operator.
     let error = add_rows(&mut session, [0, 3, 1]).expect_err("row 3 is out of bounds");
     println!("refused: {error}");
     let message = error.to_string();

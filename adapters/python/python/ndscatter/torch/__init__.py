@@ -1,12 +1,13 @@
 """ndscatter for PyTorch.
 
-`enable` registers the kernels under PyTorch's own functions for CPU tensors: ``scatter``,
-``scatter_add``, ``scatter_reduce``, ``index_add``, ``index_copy``, ``index_reduce``,
-``index_put`` and the gradient of ``embedding``. Programs do not change. `disable` restores
-PyTorch's kernels.
+`enable` replaces PyTorch's kernels for CPU tensors of the functions ``scatter``, ``scatter_add``,
+``scatter_reduce``, ``index_add``, ``index_copy``, ``index_reduce`` and ``index_put``. On request
+(argument ``only``), it also replaces the kernel of the gradient of ``embedding``. Programs need no
+other change.
+`disable` restores PyTorch's kernels.
 
 `scatter_nd`, `scatter_update`, `scatter_elements`, `gather_nd`, `gather` and
-`gather_elements` are separate operators with exact gradients.
+`gather_elements` are operators with exact gradients. These operators need no `enable`.
 """
 
 from ._kernels import FUNCTIONS

@@ -1,8 +1,8 @@
-"""Kernels for PyTorch's CPU operators: conversion of their arguments to calls of the crate.
+"""Replacement kernels for PyTorch's CPU operators, which call the kernels of the crate.
 
-This module knows the arguments of PyTorch's operators, and which calls were measured to be faster
-on the crate's kernels than on PyTorch's. PyTorch's original kernel runs the calls that the crate
-refuses, and the calls that would not be faster.
+This module knows the arguments of PyTorch's operators. It also knows which calls were measured to
+be faster on the crate's kernels than on PyTorch's kernels. PyTorch's original kernel runs all other
+calls, and the calls that the crate refuses.
 """
 
 from __future__ import annotations
@@ -17,45 +17,52 @@ from torch import Tensor
 from .._native import torch as native
 
 Kernel = Callable[..., Any]
-# Types of a scalar argument.
+# Types of a scalar argument of an operator.
 Scalar = bool | int | float | complex
 Indices = Sequence[Tensor | None]
-# Runs a call on the crate's kernels and returns True, or returns False and writes nothing.
+# Function that tries to run a call on the crate's kernels. Returns True if the crate ran the call.
+# Returns False if the crate refused the call, and has then written nothing.
 # Arguments: output, data (None if the output already contains the data), dim, index, updates and
 # the operator's options.
 Attempt = Callable[..., bool]
-# Output of a call, and the tensor with its initial values. None: the output already contains its
-# initial values.
+# The output of a call, and the tensor that contains the initial values of the output. The second
+# item is None if the output already contains its initial values.
 Placed = tuple[Tensor, Tensor | None]
-# Determines the output of a call. A PyTorch operator has three forms: functional (returns a new
-# tensor), in place (writes to `self`), and with an argument `out`. Each form has one function of
-# this type. The arguments are `self` and `out` of the call. The result is the output and its
-# initial values. None: PyTorch's original kernel runs the call.
+# Function that determines the output of a call from the arguments `self` and `out` of the call.
+# Returns None if PyTorch's original kernel must run the call.
+# There is one function for each form of a PyTorch operator. The three forms are functional (returns
+# a new tensor), in place (writes to `self`), and with an argument `out`.
 Place = Callable[[Tensor, Tensor | None], Placed | None]
-# Makes a replacement kernel. Arguments: PyTorch's original kernel, and whether the replacement also
-# runs the calls that were measured to be slower.
+# Function that makes a replacement kernel. Arguments: PyTorch's original kernel, and whether the
+# replacement also runs the calls that were not measured to be faster than PyTorch's.
 Make = Callable[[Kernel, bool], Kernel]
 
 
 class Override(NamedTuple):
-    """A replacement of the kernel of one operator."""
+    """A replacement for PyTorch's CPU kernel of one operator, and the limits for its use."""
 
     make: Make
-    # PyTorch's original kernel runs a call if every tensor at the positions `counted` has fewer
-    # elements than `least`.
+    # Smallest number of elements for which the replacement is called. PyTorch's original kernel
+    # runs a call if every tensor at the positions `counted` has fewer elements. With `always=True`,
+    # `enable` ignores this limit.
     least: int
     # Positions of the arguments whose numbers of elements are compared with `least`. Position 0 is
     # the dispatch key set.
     counted: tuple[int, ...]
-    # Whether `enable` registers the replacement if `only` is None.
+    # Whether `enable()` registers the replacement. If this is false, `enable` registers it only if
+    # `only` names the function, or if `only` is None and `always` is true.
     by_default: bool = True
 
 
-# Which calls are faster was measured by bench/pytorch.py --sizes, with two threads of a Zen 4. The
-# limits below are numbers of elements of the updates.
+# Limits of the calls that run on ndscatter. They were measured by bench/pytorch.py --sizes, with
+# two threads on a Zen 4. Except for ELEMENTS_TABLE, a limit is compared with the number of elements
+# of the updates. For the scatter functions, it is compared with the number of elements of the
+# index.
 #
-# Calls that were measured to be slower on one machine stay with PyTorch on all machines. PyTorch's
-# time divided by ndscatter's, on a Zen 4, a Zen 5 and an Emerald Rapids:
+# Calls that were measured to be slower than PyTorch's on at least one of three machines stay with
+# PyTorch on all machines. The table has PyTorch's time divided by ndscatter's time for such calls.
+# The columns are a Zen 4, a Zen 5 and an Emerald Rapids, in this order. "Allocated" means the form
+# that returns a new tensor.
 #
 #     index_copy_ of 4 Mi single elements         1.43   0.70   0.50
 #     scatter_add of moe_add, allocated           1.18   0.59   0.84
@@ -63,27 +70,33 @@ class Override(NamedTuple):
 #     embedding_dense_backward of moe_add         0.83   1.26   0.61
 #     index_put_ of seed_nd (src/torch/kernels.rs) 0.64   0.77   0.86
 
-# Dispatch through Python costs 2 to 4 us. PyTorch is therefore faster for every call with fewer
-# elements than SMALLEST.
+# Limit for all functions that have no larger limit. The call of a replacement kernel through Python
+# costs 2 to 4 us, so PyTorch's kernel is faster for every call with fewer than SMALLEST elements.
 SMALLEST = 64
-# Limit of scatters of rows. PyTorch sorts and sums rows of at least 16 floats by a kernel that
-# costs at least 7 us. For ROWS elements in rows that this kernel does not support, PyTorch's time
-# is twice the cost of dispatch through Python.
+# Limit for scatters of rows. With ROWS elements, PyTorch's time is twice the cost of the call
+# through Python. There is an exception: PyTorch has a special kernel for rows of at least 16
+# floats, which sorts the indices and costs at least 7 us. ndscatter is faster than this special
+# kernel below ROWS too, so SMALLEST is the limit for these rows.
 ROWS = 2048
-# Limit of copies of slices. PyTorch copies whole slices fast, one after the other.
+# Limit for `index_copy`, `index_reduce` and `index_put`. PyTorch copies whole slices fast, one
+# after the other.
 SLICES = 4096
-# Limits of scatters of single elements. PyTorch scatters a million single elements in 2 ms.
-# ndscatter is faster only if the table (the tensor that is written) is larger than the cache.
+# Limits for scatters of single elements to a tensor of rank 1. PyTorch scatters a million single
+# elements in 2 ms. `index_add` requires ELEMENTS updates. The scatter functions also require an
+# output of ELEMENTS_TABLE elements, because ndscatter is faster only if the output is larger than
+# the cache.
 ELEMENTS = 1 << 18
 ELEMENTS_TABLE = 1 << 22
-# Limit of the gradient of an embedding. A call from Python must fill the table with zeros first.
+# Limit for the gradient of an embedding. The replacement kernel has an additional cost: it first
+# makes a table of zeros, by a separate call of PyTorch.
 EMBEDDING = 1 << 14
 
-# 16-bit floats. PyTorch sums 16-bit floats in f32, as fast as ndscatter.
+# 16-bit floats. PyTorch sums them in f32, and is as fast as ndscatter.
 HALVES = frozenset((torch.float16, torch.bfloat16))
 FLOATS = frozenset((torch.float32, torch.float64))
 
-# PyTorch's names of reductions, for each operator that has them.
+# Values of the argument `reduce` that PyTorch accepts, for `scatter_reduce`, `index_reduce` and
+# `scatter`.
 SCATTER_REDUCE = frozenset(("sum", "prod", "mean", "amax", "amin"))
 INDEX_REDUCE = frozenset(("prod", "mean", "amax", "amin"))
 SCATTER = frozenset(("add", "multiply"))
@@ -159,7 +172,8 @@ def _index_add(
     source: Tensor,
     alpha: Scalar = 1,
 ) -> bool:
-    # PyTorch's kernel defines how other factors are rounded, and which types of factors are errors.
+    # Only the factors 1 and -1 run here. PyTorch's kernel runs the calls with any other `alpha`: it
+    # defines how products with `alpha` are rounded, and which types of `alpha` are errors.
     kinds = (int, float) if output.is_floating_point() else (int,)
     if output.dtype is torch.bool:
         if alpha is not True and (type(alpha) is not int or alpha != 1):
@@ -200,16 +214,17 @@ def _rows_gain(
 ) -> bool:
     """Return whether a `scatter`, `scatter_add` or `scatter_reduce` is faster here than in PyTorch.
 
-    Two kinds of calls are faster: scatters of rows whose index is expanded from one number per row,
-    and scatters of many single elements into a large table of one axis.
+    Two kinds of calls are faster. The first kind scatters rows, with an index that is expanded from
+    one number per row. The second kind scatters at least ELEMENTS single elements into a tensor of
+    rank 1 with at least ELEMENTS_TABLE elements.
     """
     count = index.numel()
     strides = index.stride()
     rank = len(strides)
     if rank < 2:
         return bool(count >= ELEMENTS and self.numel() >= ELEMENTS_TABLE)
-    # If the index has a value per element, or if `dim` is the last axis, PyTorch runs the call lane
-    # by lane and faster.
+    # PyTorch is faster if the index has a separate value for each element of a row, or if `dim` is
+    # the last axis. PyTorch then runs the call lane by lane along `dim`.
     if strides[-1] != 0 or dim in (-1, rank - 1):
         return False
     extreme = reduce in ("amax", "amin")
@@ -253,14 +268,14 @@ def _itself(self: Tensor, out: Tensor | None) -> Placed:
 
 
 def _copy(self: Tensor, out: Tensor | None) -> Placed:
-    # The output is row-major, as PyTorch's own results. PyTorch's copy is fast, because it writes
-    # to memory that PyTorch's allocator has cached. PyTorch therefore copies the data, and the
-    # updates are then applied in place.
+    # The output is a row-major copy of `self`, as PyTorch's own results are row-major. PyTorch
+    # makes the copy: it is fast, because PyTorch's allocator reuses cached memory. The crate then
+    # applies the updates to the copy in place.
     return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
 
 
 def _given(self: Tensor, out: Tensor | None) -> Placed | None:
-    # PyTorch's original kernel resizes an `out` of another shape.
+    # An `out` of another shape than `self` must be resized. PyTorch's original kernel does this.
     if out is None or out.shape != self.shape:
         return None
     return out, None if out is self else self
@@ -341,7 +356,8 @@ def _variants(
 ) -> dict[str, Override]:
     """Return overrides of three forms of an operator: functional, in place, and with `out`.
 
-    `functional` says whether the functional form is registered by default.
+    `functional` is the value of `by_default` for the functional form. The in-place form and the
+    form with `out` are always registered by default.
     """
     dot = f".{overload}" if overload else ""
     out = f".{overload}_out" if overload else ".out"
@@ -352,21 +368,23 @@ def _variants(
     }
 
 
-# Positions of arguments. The order is: key set, self, dim, index, updates.
+# Positions of the arguments `index` and `updates` of an operator, counted from 0. The arguments are
+# key set, self, dim, index, updates.
 _INDEX, _SOURCE = 3, 4
 
 
 class Functions(dict[str, dict[str, Override]]):
-    """Replacements of PyTorch's operators, by the name of the function that they implement.
+    """Replacements of PyTorch's operators, grouped by function.
 
-    The key of a replacement is the name of the operator.
+    The outer key is the name of a function, such as ``index_add``. The inner key is the name of one
+    of its operators, such as ``index_add_``.
     """
 
     def __repr__(self) -> str:
         return f"Functions({', '.join(self)})"
 
 
-# The functions that `enable(only=[..])` can name.
+# All replacements. The outer keys are the names that the argument `only` of `enable` accepts.
 FUNCTIONS = Functions(
     scatter_add=_variants(
         "scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX, functional=False
@@ -383,8 +401,8 @@ FUNCTIONS = Functions(
     index_add=_variants("index_add", "", _index_add, _slices_added_gain, SMALLEST, _SOURCE),
     index_copy=_variants("index_copy", "", _index_copy, _slices_copied_gain, SLICES, _SOURCE),
     index_reduce=_variants("index_reduce", "", _index_reduce, _always, SLICES, _SOURCE),
-    # `SLICES` is compared with the numbers of elements of the indices and of the values. The larger
-    # number decides, because one value may be broadcast to all indices.
+    # `SLICES` is compared with the number of elements of each index tensor and of the values. The
+    # largest of these numbers decides, because one value may be broadcast to all indices.
     index_put={"_index_put_impl_": Override(_put, SLICES, (2, 3))},
     embedding_dense_backward={
         "embedding_dense_backward": Override(_embedding, EMBEDDING, (1,), by_default=False)

@@ -1,7 +1,8 @@
-"""The package's own operators with gradients, registered in `torch.library`.
+"""The package's own operators with gradients, registered through `torch.library`.
 
-This module knows what PyTorch requires of an operator: kernels, fakes (kernels that compute only
-shapes), gradients and tangents. The crate computes all values.
+This module has everything that PyTorch requires of an operator: kernels, fakes (kernels that
+compute only the shapes of results), gradients and tangents. The crate computes the values of all
+results.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch.autograd import forward_ad
 from .._native import torch as native
 from ._switch import connect
 
-# The type is Any, because the functions of `torch.library` have no type annotations.
+# `torch.library`, typed as Any because its functions have no type annotations.
 _registry: Any = torch.library
 _LIBRARY = _registry.Library("ndscatter", "FRAGMENT")
 
@@ -36,7 +37,7 @@ _SCHEMAS = (
 for _schema in _SCHEMAS:
     _LIBRARY.define(_schema, tags=torch.Tag.pt2_compliant_tag)
 
-# Reductions whose gradients need the data and updates of the forward pass.
+# Reductions whose gradients read the data and the updates of the forward pass.
 _READING = frozenset(("mul", "min", "max"))
 
 
@@ -114,7 +115,7 @@ def _gather_backward(
     return grad_data
 
 
-# Fakes: kernels that compute shapes only.
+# Fakes: kernels that compute only the shapes of results, for tracing.
 
 
 def _on_one_device(*tensors: torch.Tensor | None) -> None:
@@ -196,7 +197,8 @@ def _share_scatter(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     indices, data, updates = ctx.saved_tensors
     of_data, _, of_updates, *rest = ctx.needs_input_grad
     reduction, include_self = ctx.meaning[2], ctx.meaning[3]
-    # For sums and differences, the gradient for data is the gradient of the output.
+    # For a sum or a difference that includes the existing values, the gradient for `data` equals
+    # the gradient of the output.
     is_identity = reduction in ("add", "sub") and include_self
     grad_data = grad_updates = None
     wants_data = of_data and not is_identity
@@ -231,8 +233,9 @@ def _share_gather(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     return (grad_data, None, *[None] * len(ctx.options))
 
 
-# Gradients of gradients. The gradient of a linear scatter or gather is a linear function too. The
-# gradient of this function is the original scatter or gather.
+# Second derivatives of linear scatters and gathers. The backward operator of a linear scatter or
+# gather is linear too. The backward pass of this backward operator is the original scatter or
+# gather.
 
 
 def _save_scatter_backward(ctx: Any, inputs: Any, output: Any) -> None:
@@ -248,7 +251,8 @@ def _share_scatter_backward(
     if meaning[2] in _READING:
         raise RuntimeError(f"the gradient of reduction {meaning[2]!r} has no gradient in ndscatter")
     (indices,) = ctx.saved_tensors
-    # A gradient that was not requested is an empty tensor. Its tangent is 0.
+    # Of the two results of `scatter_backward`, a gradient that was not requested is an empty
+    # tensor. Nothing depends on this gradient, so its incoming gradient is replaced by zeros.
     data = of_grad_data if of_data else of_grad_updates.new_zeros(ctx.shape)
     updates = of_grad_updates if of_updates else of_grad_data.new_zeros(ctx.updates_shape)
     of_gradient = torch.ops.ndscatter.scatter.default(data, indices, updates, *meaning)
@@ -266,8 +270,9 @@ def _share_gather_backward(ctx: Any, of_grad_data: torch.Tensor) -> tuple[Any, .
     return (of_gradient, None, None, *[None] * len(ctx.options))
 
 
-# Tangents of forward mode. A linear operator maps the tangents of its arguments as it maps the
-# arguments. Products, minima and maxima are not linear.
+# Tangents of forward-mode differentiation. To get the tangent of the result of a linear operator,
+# the operator is applied to the tangents of its arguments. Scatters with the reductions `mul`,
+# `min` and `max` are not linear, and raise an error in forward mode.
 
 
 def _refuse_nonlinear(reduction: str) -> None:
@@ -292,24 +297,26 @@ def _linear_in_first(inputs: Sequence[Any]) -> tuple[int, ...]:
     return (0,)
 
 
-# The only level of forward mode that PyTorch has.
+# Number of the forward-mode level. PyTorch supports only one level.
 _LEVEL = 0
 
 
 def _may_have_tangents() -> bool:
-    """Return whether a level of forward mode may have been entered.
+    """Return whether arguments may have tangents.
 
-    Reading the tangent of a tensor costs 2.4 us, a fourth of the time of a small call. Compiled
-    graphs enter the level without a change of `forward_ad._current_level`.
+    This check avoids reading the tangents in most calls: reading the tangent of one tensor costs
+    2.4 us, a fourth of the time of a small call. Tangents exist only inside of a forward-mode
+    level. Compiled graphs enter this level without a change of `forward_ad._current_level`, so the
+    result is also true if dynamo was imported.
     """
     return forward_ad._current_level >= 0 or "torch._dynamo" in sys.modules
 
 
 def _unpacked(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
-    """Return the arguments without their tangents, and a list of the tangents.
+    """Return a list of the arguments without their tangents, and a list of the tangents.
 
-    The list of tangents has a None for each argument without a tangent. If no argument has a
-    tangent, the function returns None instead of the two lists.
+    The list of tangents has one item per argument. The item is None for an argument without a
+    tangent. If no argument has a tangent, the function returns None instead of the two lists.
     """
     unpack: Any = forward_ad.unpack_dual
     primals, tangents = list(inputs), [None] * len(inputs)
@@ -335,14 +342,17 @@ def _with_tangents(operator: Any, primals: list[Any], tangents: list[Any], linea
 
 
 def _differentiable(name: str, save: Any, share: Any, linear: Any) -> Any:
-    """Return the autograd kernel of an operator, which PyTorch calls before the CPU kernel.
+    """Return an autograd kernel for an operator. PyTorch calls the autograd kernel first, and the
+    autograd kernel calls the CPU kernel.
 
-    A kernel of `torch.library.register_autograd` would drop tangents without an error.
+    `torch.library.register_autograd` is not used, because its kernel would drop tangents without
+    an error.
     """
     operator = getattr(torch.ops.ndscatter, name).default
     below_autograd: Any = torch._C._AutoDispatchBelowAutograd
-    # Dynamo may trace a kernel. A traced function drops the tangents that it makes, so dynamo must
-    # not trace `_with_tangents`.
+    # Dynamo may trace the autograd kernel. If dynamo traced `_with_tangents` too, the tangents that
+    # `_with_tangents` makes would be lost. `torch.compiler.disable` therefore excludes it from
+    # tracing.
     uncompiled: Any = torch.compiler.disable
 
     def forward(ctx: Any, *inputs: Any) -> Any:
@@ -440,12 +450,15 @@ def scatter_nd(
 ) -> torch.Tensor:
     """Write slices of `updates` to the destinations that tuples of coordinates address.
 
-    Returns a new tensor. Arguments, order and errors are those of `ndscatter.scatter_nd`, except
-    that updates are not broadcast.
+    Returns a new tensor: a copy of `data` with these writes. The arguments, the order of updates
+    and the errors are those of `ndscatter.scatter_nd`, with two exceptions: updates are not
+    broadcast, and the arguments `duplicates`, `out` and `threads` do not exist.
 
-    The result is differentiable in `data` and `updates`. The gradients are exact with duplicates,
-    zeros in products, and ties. Without a reduction, the last of several updates of a destination
-    has the gradient. The gradients of products, minima and maxima cannot be differentiated again.
+    The result is differentiable in `data` and `updates`. The gradients are exact, also with
+    duplicate indices, with zeros in products, and with ties in minima and maxima. Without a
+    reduction, the last update of a destination gets the gradient of the destination, and all
+    earlier updates of the destination get 0. The gradients of products, minima and maxima cannot be
+    differentiated again.
 
     >>> import torch, ndscatter.torch
     >>> rows = torch.tensor([[0], [2], [2]])
@@ -476,8 +489,10 @@ def scatter_update(
 ) -> torch.Tensor:
     """Write slices of `updates` to the positions `indices` along one axis.
 
-    Returns a new tensor. Arguments, order and errors are those of `ndscatter.scatter_update`,
-    except that updates are not broadcast. Gradients are those of `scatter_nd`.
+    Returns a new tensor: a copy of `data` with these writes. The arguments, the order of updates
+    and the errors are those of `ndscatter.scatter_update`, with two exceptions: updates are not
+    broadcast, and the arguments `duplicates`, `out` and `threads` do not exist. Gradients follow
+    the rules of `ndscatter.torch.scatter_nd`.
 
     >>> import torch, ndscatter.torch
     >>> index = torch.tensor([1, 1])
@@ -503,8 +518,10 @@ def scatter_elements(
 ) -> torch.Tensor:
     """Write each update to the position that its index selects along one axis.
 
-    Returns a new tensor. Arguments, order and errors are those of `ndscatter.scatter_elements`,
-    except that updates are not broadcast. Gradients are those of `scatter_nd`.
+    Returns a new tensor: a copy of `data` with these writes. The arguments, the order of updates
+    and the errors are those of `ndscatter.scatter_elements`, with two exceptions: updates are not
+    broadcast, and the arguments `duplicates`, `out` and `threads` do not exist. Gradients follow
+    the rules of `ndscatter.torch.scatter_nd`.
 
     >>> import torch, ndscatter.torch
     >>> index = torch.tensor([[1, 0]])
@@ -532,8 +549,8 @@ def gather_nd(
 ) -> torch.Tensor:
     """Return the slices of `data` that tuples of coordinates address.
 
-    Arguments and errors are those of `ndscatter.gather_nd`. The result is differentiable in
-    `data`, any number of times.
+    The arguments and errors are those of `ndscatter.gather_nd`, without the arguments `out` and
+    `threads`. The result is differentiable in `data`, any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather_nd(torch.eye(2), torch.tensor([[1, 1], [0, 1]]))
@@ -552,8 +569,8 @@ def gather(
 ) -> torch.Tensor:
     """Return the slices of `data` at the positions `indices` along one axis.
 
-    Arguments and errors are those of `ndscatter.gather`. The result is differentiable in `data`,
-    any number of times.
+    The arguments and errors are those of `ndscatter.gather`, without the arguments `out` and
+    `threads`. The result is differentiable in `data`, any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), torch.tensor([1, 1, 0]))
@@ -570,10 +587,10 @@ def gather_elements(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Return one element of `data` for each index, which selects a position along one axis.
+    """Return one element of `data` per index. The index selects its position along one axis.
 
-    Arguments and errors are those of `ndscatter.gather_elements`. The result is differentiable in
-    `data`, any number of times.
+    The arguments and errors are those of `ndscatter.gather_elements`, without the arguments `out`
+    and `threads`. The result is differentiable in `data`, any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather_elements(torch.eye(2), torch.tensor([[1, 0]]))

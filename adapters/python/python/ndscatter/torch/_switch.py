@@ -1,6 +1,6 @@
-"""Registration of kernels under PyTorch's operators, and its end.
+"""Registers kernels under PyTorch's operators, and deregisters them.
 
-Knows PyTorch's dispatcher. Does not know what a kernel computes.
+This module knows PyTorch's dispatcher. It does not know what a kernel computes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ import torch
 from .._native import torch as native
 from ._kernels import FUNCTIONS, Override
 
-# Releases of PyTorch whose operators and types were tested.
+# Releases of PyTorch that were tested. Other releases are refused.
 SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
 
 _lock = threading.RLock()
-# Stack of nested `enable` calls. The last entry is active.
+# Registrations that have not ended, in the order of their `enable` calls. Only the kernels of the
+# last entry are registered with PyTorch.
 _enabled: list[Enabled] = []
-# Typed as Any, as functions of this module have no type annotations.
+# `torch.library`, typed as Any because its functions have no type annotations.
 _registry: Any = torch.library
 _library: Any = None
-# Handles of kernels that are or were registered. When a kernel is deregistered, PyTorch frees it
-# even if other threads run it or wait for Python's lock to run it. A handle keeps the kernel alive.
-# After 1000 more registrations no thread is expected to run it.
+# Handles of kernels that are or were registered. Each handle keeps one kernel alive. Without a
+# handle, PyTorch would free a kernel when it is deregistered, even while another thread runs the
+# kernel or waits for Python's lock to run it. There is one list of handles per registration. A list
+# is dropped after 1000 later registrations, when no thread is expected to run its kernels any more.
 _kept: deque[list[Any]] = deque(maxlen=1000)
 _is_connected = False
 
@@ -52,9 +54,10 @@ def connect() -> None:
 
 
 class Enabled:
-    """The registration of one `enable` call. As a context manager it ends with the block.
+    """The registration that one `enable` call made.
 
-    `functions` is the set of names that it covers.
+    In a `with` statement, the registration ends with the block.
+    `functions` is the set of names of the functions that the registration covers.
     """
 
     def __init__(self, overrides: dict[str, dict[str, Override]], always: bool) -> None:
@@ -74,7 +77,7 @@ class Enabled:
         self.disable()
 
     def disable(self) -> None:
-        """End this registration. The enclosing `enable` becomes active again."""
+        """End this registration. If it was active, the enclosing registration becomes active."""
         with _lock:
             if self in _enabled:
                 _enabled.remove(self)
@@ -97,7 +100,7 @@ class Enabled:
 
 
 def _register() -> None:
-    """Register the kernels of the active `enable` call, and deregister all others."""
+    """Deregister all kernels, then register those of the active `enable` call, if any."""
     global _library
     if _library is not None:
         _library._destroy()
@@ -106,7 +109,7 @@ def _register() -> None:
         library = _registry.Library("aten", "IMPL", "CPU")
         try:
             with warnings.catch_warnings():
-                # Replacing a kernel is intended here.
+                # PyTorch warns if a kernel is replaced. The replacement is intended.
                 warnings.filterwarnings("ignore", message=".*Overriding a previously registered")
                 _enabled[-1]._kernels(library)
         except BaseException:
@@ -116,7 +119,10 @@ def _register() -> None:
 
 
 def _chosen(only: str | Iterable[str] | None) -> dict[str, dict[str, Override]]:
-    """Return the overrides of the named functions. None: all that are registered by default."""
+    """Return the overrides of the functions that `only` names.
+
+    If `only` is None, return all overrides that are registered by default.
+    """
     if only is None:
         by_default = {
             function: {name: item for name, item in overrides.items() if item.by_default}
@@ -131,30 +137,35 @@ def _chosen(only: str | Iterable[str] | None) -> dict[str, dict[str, Override]]:
 
 
 def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> Enabled:
-    """Register the kernels under PyTorch's functions, for CPU tensors in all threads.
+    """Replace kernels of PyTorch's functions by ndscatter's, for CPU tensors in all threads.
 
-    Calls with an error run on PyTorch's kernels, which raise PyTorch's error. These kernels may
-    have written rows before the error.
+    ndscatter's kernel refuses a call with an invalid argument, and PyTorch's kernel then runs the
+    call. The error is therefore PyTorch's error. PyTorch's kernel may have written rows before it
+    raises the error.
 
-    Some functions were measured to be slower than PyTorch's on a machine. They are registered only
-    if `only` names them: ``embedding_dense_backward``, and the forms of ``scatter_add`` and
-    ``scatter_reduce`` that return a new tensor.
+    Some forms of functions were measured to be slower than PyTorch's on at least one machine:
+    ``embedding_dense_backward``, and the forms of ``scatter_add`` and ``scatter_reduce`` that
+    return a new tensor. They are registered only if `only` names the function, or by
+    ``enable(always=True)``.
 
-    The kernels are Python code, so a call waits for Python's lock (the GIL). A C++ extension must
-    not hold that lock while it calls one of the functions in ``at::parallel_for`` and waits for
-    the result. PyTorch's threads would wait for the lock, and the extension would wait for these
-    threads, forever. An extension that pybind11 calls holds the lock until it releases it with
-    ``py::gil_scoped_release``.
+    The registered kernels are Python code, so a call of one of the functions waits for Python's
+    lock (the GIL). A C++ extension must not hold the GIL while it waits for an ``at::parallel_for``
+    whose threads call one of the functions. This would be a deadlock: PyTorch's threads would wait
+    for the GIL, and the extension would wait for PyTorch's threads. An extension that pybind11
+    calls holds the GIL until it releases the GIL with ``py::gil_scoped_release``.
 
     Args:
         only: a name of a function from `FUNCTIONS`, or several names. A name covers all forms of
-            a function: ``"index_add"`` covers ``index_add_`` too. None: all functions that were
-            measured to be faster.
-        always: whether to also run calls that PyTorch runs faster. For tests and measurements.
+            a function: ``"index_add"`` covers ``index_add_`` too. None: all functions and forms
+            that are registered by default.
+        always: whether ndscatter's kernels also run the calls that PyTorch runs faster. Intended
+            for tests and measurements.
 
     Returns:
-        A handle. ``with enable(): ..`` ends the registration with the block, `disable` ends all
-        registrations. A nested `enable` replaces the enclosing one until it ends.
+        A handle of the registration. In ``with enable(): ..``, the registration ends with the
+        block. The handle's method ``disable`` ends this registration. The function
+        ``ndscatter.torch.disable`` ends all registrations. A nested `enable` replaces the enclosing
+        registration until the nested registration ends.
 
     Raises:
         RuntimeError: this release of PyTorch is not supported.
@@ -180,13 +191,16 @@ def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> 
 
 
 def disable() -> None:
-    """End all registrations: PyTorch's own kernels run again."""
+    """End all registrations. All calls run on PyTorch's own kernels again."""
     with _lock:
         _enabled.clear()
         _register()
 
 
 def enabled() -> frozenset[str]:
-    """Return the names of the functions that run on ndscatter's kernels now."""
+    """Return the names of the functions that the active registration covers.
+
+    The set is empty if there is no registration.
+    """
     with _lock:
         return _enabled[-1].functions if _enabled else frozenset()

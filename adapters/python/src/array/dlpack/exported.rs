@@ -1,7 +1,7 @@
-//! Results that other libraries take over.
+//! Results of this package that other libraries take over.
 //!
-//! This module knows the memory of a result of this package, and the function with which another
-//! library takes over the result.
+//! This module allocates the memory of a result, and calls the function by which another library
+//! takes over the result.
 
 use std::alloc::{Layout as Block, alloc, dealloc};
 use std::ffi::{CStr, c_void};
@@ -19,29 +19,32 @@ use super::exchange::Exchange;
 use super::{OLD, VERSIONED};
 use crate::array::elements_of;
 
-/// Alignment of the memory of a result, in bytes: one cache line, and the widest vector.
+/// Alignment of the memory of a result, in bytes. 64 bytes are the size of a cache line, and also
+/// the size of an AVX-512 register, the widest vector register of x86-64.
 const ALIGNMENT: usize = 64;
 
-/// The memory of one result.
+/// The allocation of one result. The drop of this value frees the allocation.
 struct Memory {
     first: NonNull<u8>,
     block: Block,
 }
 
-// SAFETY: the block is owned by this value alone.
+// SAFETY: this value is the only owner of the allocation.
 unsafe impl Send for Memory {}
-// SAFETY: `Memory` has no method that accesses the elements. The libraries that take over a tensor
-// synchronise their own accesses.
+// SAFETY: `Memory` has no method that accesses the elements. A library that takes over a tensor
+// synchronises the accesses to its elements.
 unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the block was allocated with this layout in `Exported::new` and is freed once.
+        // SAFETY: `Exported::new` allocated the memory with the layout `block`. The memory is freed
+        // only here.
         unsafe { dealloc(self.first.as_ptr(), self.block) };
     }
 }
 
-/// A result that a library takes over through `__dlpack__`.
+/// A result that another library takes over, through `__dlpack__` or through the function
+/// `to_object` of the other library's exchange table.
 #[pyclass(frozen, module = "ndscatter._native", name = "Result")]
 pub(in crate::array) struct Exported {
     memory: Arc<Memory>,
@@ -50,13 +53,14 @@ pub(in crate::array) struct Exported {
 }
 
 impl Exported {
-    /// Allocates a result. The elements of the result are not initialised.
+    /// Allocates a contiguous result of shape `shape`, with elements of `size` bytes and of the
+    /// DLPack type `code`. The elements are not initialised.
     pub(in crate::array) fn new(shape: &[usize], size: usize, code: DLDataType) -> PyResult<Self> {
         let failed = || PyMemoryError::new_err("the memory of the result could not be allocated");
         let bytes = elements_of(shape).checked_mul(size);
         let bytes = bytes.ok_or_else(failed)?.max(1);
         let block = Block::from_size_align(bytes, ALIGNMENT).map_err(|_| failed())?;
-        // SAFETY: the block has at least one byte.
+        // SAFETY: the size in `block` is at least one byte.
         let first = NonNull::new(unsafe { alloc(block) }).ok_or_else(failed)?;
         Ok(Self {
             memory: Arc::new(Memory { first, block }),
@@ -72,12 +76,14 @@ impl Exported {
         self.memory.first.as_ptr()
     }
 
-    /// Returns a tensor, and the context that its deleter frees.
+    /// Returns a DLPack description of this result, and a pointer to a [`Kept`]. The deleter of the
+    /// tensor must free the [`Kept`].
     fn tensor_and_context(&self) -> (DLTensor, *mut c_void) {
         let rank = self.shape.len();
         let mut numbers = [&self.shape[..], &vec![1; rank]].concat();
         for axis in (1..rank).rev() {
-            // The strides of a tensor without elements have no meaning and may wrap.
+            // No element uses the strides of a tensor without elements, so their overflow is
+            // allowed.
             numbers[rank + axis - 1] = numbers[rank + axis].wrapping_mul(self.shape[axis].max(1));
         }
         let mut kept = Box::new(Kept {
@@ -109,9 +115,9 @@ impl Exported {
     }
 }
 
-/// The context of an exported tensor.
+/// The context of an exported tensor. The context keeps the memory of the result alive.
 struct Kept {
-    /// Sizes, then strides.
+    /// The sizes of all axes, then the strides of all axes.
     numbers: Vec<i64>,
     _memory: Arc<Memory>,
 }
@@ -157,7 +163,8 @@ fn capsule<'py>(
     name: &'static CStr,
     destructor: unsafe extern "C" fn(*mut ffi::PyObject),
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the name is static. The destructor frees the tensor unless it was taken over.
+    // SAFETY: the name is static. The destructor frees the tensor unless another library has taken
+    // over the tensor.
     unsafe {
         let capsule = ffi::PyCapsule_New(tensor, name.as_ptr(), Some(destructor));
         Bound::from_owned_ptr_or_err(py, capsule)
@@ -165,7 +172,8 @@ fn capsule<'py>(
 }
 
 unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: `versioned` made the tensor and its context from two boxes. A deleter is called once.
+    // SAFETY: `versioned` allocated the tensor and its context as two boxes. The owner of a tensor
+    // calls the deleter once.
     unsafe {
         drop(Box::from_raw((*tensor).manager_ctx.cast::<Kept>()));
         drop(Box::from_raw(tensor));
@@ -173,8 +181,8 @@ unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
 }
 
 unsafe extern "C" fn delete_old(tensor: *mut DLManagedTensor) {
-    // SAFETY: `__dlpack__` made the tensor and its context from two boxes. A deleter is called
-    // once.
+    // SAFETY: `__dlpack__` allocated the tensor and its context as two boxes. The owner of a tensor
+    // calls the deleter once.
     unsafe {
         drop(Box::from_raw((*tensor).manager_ctx.cast::<Kept>()));
         drop(Box::from_raw(tensor));
@@ -182,8 +190,8 @@ unsafe extern "C" fn delete_old(tensor: *mut DLManagedTensor) {
 }
 
 unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: a capsule with this name still owns its tensor: a library that takes over the tensor
-    // renames the capsule.
+    // SAFETY: a capsule with the name `VERSIONED` still owns its tensor, because a library that
+    // takes over the tensor renames the capsule.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) != 0 {
             delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
@@ -192,7 +200,7 @@ unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
 }
 
 unsafe extern "C" fn drop_old(capsule: *mut ffi::PyObject) {
-    // SAFETY: as in `drop_versioned`.
+    // SAFETY: as in `drop_versioned`, with the name `OLD`.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) != 0 {
             delete_old(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
@@ -200,7 +208,8 @@ unsafe extern "C" fn drop_old(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Passes a result to the library of `like`, and returns that library's array.
+/// Passes `result` to the library of the array `like`. Returns the array that this library makes
+/// from the result.
 pub(in crate::array) fn export<'py>(
     result: Exported,
     like: &Bound<'py, PyAny>,
@@ -214,12 +223,17 @@ pub(in crate::array) fn export<'py>(
     take.call1((result,))
 }
 
-/// Returns `from_dlpack` of the library of an array.
+/// Returns the function `from_dlpack` of the library of the array `like`.
+///
+/// The function comes from the top-level module of the array's type. If this module has no
+/// `from_dlpack`, the function comes from the namespace that `__array_namespace__` of the array
+/// returns. If the array has no `__array_namespace__`, numpy's `from_dlpack` is returned.
 fn from_dlpack<'py>(like: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, name) = (like.py(), intern!(like.py(), "from_dlpack"));
     let module: String = like.get_type().getattr("__module__")?.extract()?;
     let root = match module.split('.').next().unwrap_or_default() {
-        // JAX defines its array type in a private module.
+        // JAX defines its array type in a private module. Its function `from_dlpack` is in
+        // `jax.numpy`.
         "jaxlib" | "jax" => "jax.numpy",
         root => root,
     };

@@ -1,7 +1,7 @@
-//! Tensors that other libraries lend.
+//! Tensors that other libraries lend to this package.
 //!
-//! This module knows capsules, and whether the capsule or this package must free the tensor of a
-//! capsule.
+//! This module takes over the tensor of a DLPack capsule. Before the take-over, the capsule must
+//! free the tensor. After the take-over, this package must free the tensor.
 
 use std::ptr::NonNull;
 
@@ -17,11 +17,14 @@ use pyo3::{ffi, intern};
 use super::exchange::Exchange;
 use super::{OLD, OLD_USED, VERSIONED, VERSIONED_USED};
 
-/// Flags of a tensor that cannot be an output: it is read-only, or a copy that the caller would
-/// never see.
+/// Flags of a DLPack tensor. A tensor with one or both of these flags must not be an output.
+///
+/// `READ_ONLY` forbids writing. `IS_COPIED` means that the library lent a copy of the array, so the
+/// caller's array would not change.
 const NOT_WRITABLE: u64 = DLManagedTensorVersioned::READ_ONLY | DLManagedTensorVersioned::IS_COPIED;
 
-/// A tensor of another library. The drop of this value calls the tensor's deleter.
+/// A tensor of another library, owned by this value. The drop of this value calls the tensor's
+/// deleter.
 pub(in crate::array) enum Lent {
     Old(NonNull<DLManagedTensor>),
     Versioned(NonNull<DLManagedTensorVersioned>),
@@ -29,8 +32,8 @@ pub(in crate::array) enum Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: this value owns the tensor (`Lent::take`, `Exchange::request`), and the deleter
-        // is called once.
+        // SAFETY: this value owns the tensor (`Lent::take`, `Exchange::request`). The deleter is
+        // called only here.
         unsafe {
             match *self {
                 Self::Old(tensor) => {
@@ -48,8 +51,11 @@ impl Drop for Lent {
     }
 }
 
-/// Replaces PyTorch's error for a tensor that requires a gradient. PyTorch's text suggests
-/// `tensor.detach()` only, which drops the gradient without an error. Other errors are kept.
+/// Returns the error for a failed call of `__dlpack__`. If the attribute `requires_grad` of
+/// `object` is true, returns an error of this package. Otherwise returns `error` unchanged.
+///
+/// PyTorch's own error suggests only `tensor.detach()`. With `detach()`, the program would run
+/// without an error, but would compute no gradient.
 #[cold]
 fn refused(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let flag = object.getattr(intern!(object.py(), "requires_grad"));
@@ -63,7 +69,8 @@ fn refused(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 impl Lent {
-    /// Requests the tensor of `object`, which must be in the memory of the CPU.
+    /// Requests the tensor of `object`. Returns an error if the CPU cannot access the memory of the
+    /// tensor.
     pub(in crate::array) fn request(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         if let Some(exchange) = Exchange::of(object)
@@ -76,7 +83,7 @@ impl Lent {
         let options = PyDict::new(py);
         options.set_item(intern!(py, "max_version"), (1, 0))?;
         let capsule = match method.call((), Some(&options)) {
-            // A library without the argument `max_version`.
+            // The `__dlpack__` of this library may not have the argument `max_version`.
             Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0(),
             other => other,
         };
@@ -85,8 +92,9 @@ impl Lent {
 
     fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
         let object = capsule.as_ptr();
-        // SAFETY: a capsule with this name holds a tensor of this struct. Renaming the capsule
-        // transfers the ownership of the tensor.
+        // SAFETY: a capsule with the name `VERSIONED` holds a `DLManagedTensorVersioned`, and a
+        // capsule with the name `OLD` holds a `DLManagedTensor`. Renaming the capsule transfers the
+        // ownership of the tensor to this package.
         unsafe {
             if ffi::PyCapsule_IsValid(object, VERSIONED.as_ptr()) != 0 {
                 let tensor = ffi::PyCapsule_GetPointer(object, VERSIONED.as_ptr()).cast();
@@ -105,7 +113,8 @@ impl Lent {
         ))
     }
 
-    /// Refuses a tensor with elements whose address is null or not aligned for `dtype`.
+    /// Returns an error if the tensor has elements, and its address is null or is not aligned for
+    /// `dtype`. `elements` is the number of elements of the tensor.
     pub(in crate::array) fn check_memory(&self, elements: usize, dtype: DType) -> PyResult<()> {
         if elements == 0 {
             return Ok(());
@@ -122,12 +131,12 @@ impl Lent {
         Ok(())
     }
 
-    /// Refuses a tensor of another major version: only its version and deleter have a known
-    /// position.
+    /// Returns an error for a versioned tensor whose major version is not 1. In such a tensor, only
+    /// the positions of the version and of the deleter are known.
     pub(super) fn of_known_version(self) -> PyResult<Self> {
         if let Self::Versioned(tensor) = &self {
-            // SAFETY: this value owns the tensor, and the version is the first field in every
-            // version.
+            // SAFETY: this value owns the tensor. `version` is the first field of the struct in all
+            // versions of DLPack with versioned tensors.
             let major = unsafe { tensor.as_ref().version.major };
             if major != 1 {
                 return Err(PyBufferError::new_err(format!(
@@ -139,8 +148,8 @@ impl Lent {
     }
 
     pub(super) fn tensor(&self) -> &DLTensor {
-        // SAFETY: this value owns the tensor. `of_known_version` checked that its version has
-        // these fields.
+        // SAFETY: this value owns the tensor. For a versioned tensor, `of_known_version` has
+        // checked that the major version is 1, so the struct has the field `dl_tensor`.
         unsafe {
             match self {
                 Self::Old(tensor) => &tensor.as_ref().dl_tensor,
@@ -149,13 +158,14 @@ impl Lent {
         }
     }
 
-    /// Whether the tensor's struct has a field of flags, which contains the read-only flag. Only
-    /// the struct of versioned tensors (DLPack 1.0 and later) has this field.
+    /// Checks whether the tensor is versioned (DLPack 1.0 and later). Only the struct of a
+    /// versioned tensor has the field `flags`, which contains the read-only flag.
     pub(in crate::array) fn is_versioned(&self) -> bool {
         matches!(self, Self::Versioned(_))
     }
 
-    /// Whether the tensor may be written. True for a tensor whose struct has no field of flags.
+    /// Checks whether the flags of the tensor allow writing. Returns true for an unversioned
+    /// tensor, which has no flags.
     pub(in crate::array) fn is_writable(&self) -> bool {
         match self {
             Self::Old(_) => true,
@@ -187,7 +197,8 @@ impl Lent {
         Ok(sizes.iter().map(|&size| usize::try_from(size).unwrap_or(0)))
     }
 
-    /// Returns the strides in elements, or `None` for a contiguous tensor without strides.
+    /// Returns the strides in units of one element. Returns `None` if the pointer to the strides is
+    /// null. A tensor with such a pointer is contiguous.
     pub(in crate::array) fn strides(&self) -> Option<impl Iterator<Item = isize>> {
         let strides = self.numbers(self.tensor().strides)?;
         Some(
@@ -199,15 +210,16 @@ impl Lent {
 
     fn numbers(&self, first: *mut i64) -> Option<&[i64]> {
         let rank = usize::try_from(self.tensor().ndim).unwrap_or(0);
-        // SAFETY: `shape` and `strides` of a tensor point to `ndim` numbers. `strides` may be null.
+        // SAFETY: `first` is the field `shape` or the field `strides` of the tensor. Each of these
+        // fields is null or points to `ndim` numbers.
         (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, rank) })
     }
 }
 
-/// Refuses an array that is not in the memory of the CPU.
+/// Returns an error for an array in memory that the CPU cannot access.
 ///
-/// This check of the device runs before the request of the array's tensor. Without the check, the
-/// request may make the array's library wait for the device, or raise a less precise error.
+/// This function must run before the call of the array's method `__dlpack__`. Otherwise
+/// `__dlpack__` may wait for the device, or raise a less precise error.
 fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;

@@ -1,14 +1,16 @@
 //! Properties of a library's arrays that DLPack does not describe.
 //!
-//! This module knows JAX and PyTorch by name, but does not import them: an array of a library
-//! exists only if the program has imported the library.
+//! This module recognises JAX and PyTorch by the names of their modules. It imports neither library
+//! to check an object, because an array of a library exists only if the program has imported the
+//! library.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Checks whether arrays of this type are immutable, whatever the flags of their tensors.
+/// Checks whether an object is a JAX array. JAX arrays are immutable, even if the flags of their
+/// DLPack tensors allow writing.
 pub(in crate::array) fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
     let module = object
         .get_type()
@@ -35,17 +37,19 @@ pub(in crate::array) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<b
     object.is_instance(TENSOR.get_or_init(py, || tensor).bind(py))
 }
 
-/// Increments the version of a PyTorch tensor, as PyTorch's own in-place functions do.
+/// Increments the version counter of a PyTorch tensor after a call has written to the tensor.
+/// PyTorch's own in-place functions also increment the counter. Does nothing for other objects.
 ///
-/// If a backward pass needs the previous elements of the tensor, it then raises an error. Without
-/// the increment, the backward pass would compute a wrong gradient.
+/// A later backward pass may need the elements that the call overwrote. Because of the increment,
+/// this backward pass raises an error. Without the increment, the backward pass would compute a
+/// wrong gradient.
 pub(in crate::array) fn note_written(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if !is_torch_tensor(object)? {
         return Ok(());
     }
-    // An inference tensor has no version and needs no version, because PyTorch does not save
-    // inference tensors for a gradient.
+    // An inference tensor has no version counter. It needs no counter, because PyTorch does not
+    // save inference tensors for a backward pass.
     if object
         .call_method0(intern!(py, "is_inference"))?
         .is_truthy()?

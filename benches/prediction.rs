@@ -207,7 +207,7 @@ struct Histogram {
 }
 
 #[rustfmt::skip] // A table.
-const HISTOGRAMS: [Histogram; 8] = [
+const HISTOGRAMS: [Histogram; 10] = [
     histogram("counts_u32", &[1000], Aim::Merged, counts::<u32>),
     histogram("counts_u32_many", &[65_536], Aim::Merged, counts::<u32>),
     histogram("counts_u8", &[1000], Aim::Merged, counts::<u8>),
@@ -216,6 +216,8 @@ const HISTOGRAMS: [Histogram; 8] = [
     histogram("counts_i64_many", &[65_536], Aim::Merged, counts::<i64>),
     histogram("maxima_f32", &[1000], Aim::Merged, |it, options, report| numbers(it, Reduction::Max, options, report)),
     histogram("sums_f32", &[1000], Aim::None, |it, options, report| numbers(it, Reduction::Add, options, report)),
+    histogram("sums_f32_many", &[65_536], Aim::None, |it, options, report| numbers(it, Reduction::Add, options, report)),
+    histogram("sums_f32_million", &[1 << 20], Aim::None, |it, options, report| numbers(it, Reduction::Add, options, report)),
 ];
 
 const fn histogram(

@@ -12,7 +12,7 @@
 //! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, destination numbers fit in 32 bits, and the call touches less than 512 KiB (estimated). If data is copied first, the data and the output are contiguous. If the operation needs groups, there are at most 64 tuples. If the plan is kept, later updates of the call do not overwrite most of the windows (estimated). | Setting up loops and choosing a schedule would cost more than the call. |
 //! | [`Nothing`](Route::Nothing) | The tensor that is written has no element. | Indices are still checked. |
 //! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
-//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors. Duplicates are allowed, and the operation needs no groups. No copy of the output is needed if the output already holds the data, and the output is new memory or an index out of bounds is no error. Without a copy, the output has at most a quarter of the bytes of the last-level cache. With a copy, the output has at most the bytes of the second-level cache, and there are at least four tuples for each element. If tuples may be skipped, elements have at most 8 bytes. | Each index is checked just before its update is applied. A plan would write and read a destination number for each index, which costs more than the updates. |
+//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors. Duplicates are allowed, and the operation needs no groups. No copy of the output is needed if the output already holds the data, and the output is new memory or an index out of bounds is no error. Without a copy, the output has at most a quarter of the bytes of the last-level cache. With a copy, the output has at most the bytes of the second-level cache, and there are at least four tuples for each element. If tuples may be skipped, elements have at most 8 bytes. A long list whose workers would have no private copies has at most 6 workers. | Each index is checked just before its update is applied. A plan would write and read a destination number for each index, which costs more than the updates. |
 //! | [`Stream`](Route::Stream), gathers | Indices list single elements of contiguous tensors, and an index out of bounds is an error. The output is new memory, which may hold any values after an error. | As for scatters. |
 //! | [`Small`](Route::Small) | The conditions of the first row, with more than 512 tuples. | A plan computes the destination numbers. Otherwise as in the first row. |
 //! | [`Planned`](Route::Planned) | All other calls. | A plan checks all indices before the first write, and its destination numbers can be divided among workers. |
@@ -50,6 +50,14 @@ const TUPLES_OF_ELEMENT: usize = 4;
 /// streamed scatter that needs no copy of the output. The limit is below the whole cache, because
 /// other cores share the cache (estimated, not measured).
 const PARTS_OF_LAST_CACHE: u64 = 4;
+
+/// Maximum number of workers that apply a streamed scatter together, each to its own range of
+/// elements. Every worker checks all indices, so the time approaches the time of the checks. With
+/// more workers, a plan is faster: workers share the checks, and then the partitions of the list.
+///
+/// The prediction on a Zen 5, without limits of bandwidth, gives equal times for about 6 workers
+/// (4 Mi sums of `f32` into 65,536 bins).
+pub(super) const MAX_RANGES: usize = 6;
 
 /// Route of a call: the code path that runs the call. The route does not change the result.
 ///
@@ -301,6 +309,7 @@ impl Facts<'_> {
                         // A block of tuples has destination numbers of 32 bits.
                         && flat.elements <= u32::MAX as usize
                         && self.fits_caches(flat, planning.rules.bounds)
+                        && !self.has_many_workers(flat)
                 }
                 // The kernel has offsets of 32 bits, so data has at most `u32::MAX` elements.
                 Direction::Gather => {
@@ -311,6 +320,18 @@ impl Facts<'_> {
                         && flat.elements <= u32::MAX as usize
                 }
             }
+    }
+
+    /// Checks whether the list is long enough to be divided among workers, and more than
+    /// [`MAX_RANGES`] workers are free. Workers with private copies do not count, because they
+    /// share the checks of the indices.
+    fn has_many_workers(&self, flat: &Flat) -> bool {
+        let variants = &self.execution.machine_in_use().variants;
+        let bytes = flat.elements.saturating_mul(self.operation.kernels.size);
+        flat.tuples as u64 >= variants.ranged_tuples
+            && bytes as u64 >= variants.ranged_bytes
+            && self.operation.private().is_none()
+            && self.execution.begin().workers().parts() > MAX_RANGES
     }
 
     /// Checks whether no tuple may be skipped, or the values of skipped tuples can be left out.

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndscatter::{
-    AnyViewMut, CallingThread, Element, Execution, InstructionSet, Machine, Pool, Reduction,
-    Scatter, ScatterError, TensorView, TensorViewMut,
+    AnyViewMut, CallingThread, DType, Element, Execution, InstructionSet, Layout, Machine, Pool,
+    Reduction, Route, Scatter, ScatterError, TensorView, TensorViewMut,
 };
 
 use crate::common::pools::{OmitsOne, Sequential, Threads, rayon_pool};
@@ -270,6 +270,42 @@ fn lists_are_divided_from_these_sizes_on() {
             !is_divided(smaller, bins - 1, way),
             "a smaller output, {way:?}"
         );
+    }
+}
+
+/// Every worker checks all indices of a divided list. Many workers share the checks of a plan.
+#[test]
+fn many_workers_use_a_plan() {
+    let bins = 1000;
+    let [positions, ..] = lists(4 * TUPLES, bins);
+    let indices: Vec<i64> = positions.iter().map(|&at| signed(at)).collect();
+    let machine = machine(0);
+    for (workers, reduction, expected) in [
+        (6, Reduction::Add, Route::Stream),
+        (7, Reduction::Add, Route::Planned),
+        // Workers with private copies share the checks.
+        (7, Reduction::Max, Route::Stream),
+    ] {
+        let pool = Counting::new(workers);
+        let execution = Execution::new().pool(&pool).machine(&machine);
+        let call = Call {
+            reduction,
+            data: &vec![0.0_f32; bins],
+            indices: &indices,
+            updates: &vec![1.0; indices.len()],
+        };
+        let (result, output) = call.run(execution, Way::InPlace);
+        assert_eq!(result, Ok(()), "{workers} workers");
+        let alone = call.run(Execution::new().pool(&CallingThread), Way::InPlace);
+        assert_eq!(output, alone.1, "{workers} workers");
+        let (shape, list) = ([bins], [indices.len(), 1]);
+        let list = TensorView::contiguous(&indices, &list).expect("a list");
+        let explained = Scatter::nd()
+            .reduction(reduction)
+            .execution(execution)
+            .explain(Layout::contiguous(&shape), list, DType::F32, true)
+            .expect("a valid call");
+        assert_eq!(explained.route(), expected, "{workers} workers");
     }
 }
 

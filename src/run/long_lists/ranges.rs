@@ -19,9 +19,7 @@ use crate::exec::tasks::Workers;
 use crate::kernel::filter::is_fast;
 use crate::kernel::{Spread, prefetch_bytes};
 use crate::plan::Block;
-
-/// Maximum number of ranges. Every worker checks all tuples, so more ranges save little time.
-const MAX_RANGES: usize = 16;
+use crate::run::route::MAX_RANGES;
 
 /// Number of sampled tuples. The sample is used to find ranges with about equal numbers of tuples.
 const SAMPLED: usize = 256;

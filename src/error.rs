@@ -1,7 +1,7 @@
 //! The reasons why a call was refused.
 //!
-//! This module knows the facts of a refusal (shapes, positions, sizes) and their text. It does not
-//! know how these facts were found.
+//! This module knows the facts of a refusal (shapes, positions, sizes) and their text. This module
+//! does not know how these facts were found.
 
 use std::fmt;
 
@@ -263,9 +263,9 @@ pub enum ScatterError {
 
     /// The rank of `updates` differs from the rank of the cache.
     ///
-    /// If the rank is right, two other errors exist. [`Self::UpdateTooLong`]: `updates` is longer
-    /// than the cache along the written axis. [`Self::UpdatesShape`]: the sizes of `updates` and
-    /// the cache differ along another axis.
+    /// If the ranks are equal but a size is wrong, the call returns another error.
+    /// [`Self::UpdateTooLong`]: `updates` is longer than the cache along the written axis.
+    /// [`Self::UpdatesShape`]: the sizes of `updates` and the cache differ along another axis.
     #[error(
         "`updates` has shape {actual:?} but must have the shape of the cache, {cache:?}, with any size up to {} along axis {axis}",
         .cache[*.axis]
@@ -449,9 +449,10 @@ pub enum ScatterError {
     #[error("tuple {tuple} has the destination of tuple {earlier}, but duplicates are rejected")]
     DuplicateIndex {
         /// Position of the first tuple, in row-major order, whose destination is also the
-        /// destination of an earlier tuple.
+        /// destination of a tuple before it.
         tuple: usize,
-        /// Position of the earlier tuple with that destination. There is only one.
+        /// Position of the tuple before `tuple` that has the destination of `tuple`. Only one tuple
+        /// before `tuple` has this destination.
         earlier: usize,
     },
 
@@ -476,10 +477,10 @@ pub enum ScatterError {
     /// An allocation failed.
     ///
     /// The memory was needed for one of five purposes: a result, a plan with its detection of
-    /// duplicates, a shape of rank above 8, the fields of another error, or the sort of tuples that
-    /// some reductions require. Such a sort is required for means, for reductions that ignore the
-    /// existing value (`include_self(false)`), for 16-bit floats that are accumulated in `f32`, and
-    /// for some gradients.
+    /// duplicates, a shape of rank above 8, the fields of another error, or a sort of tuples. Such
+    /// a sort is required for means, for reductions that ignore the existing value
+    /// (`include_self(false)`), for 16-bit floats that are accumulated in `f32`, and for some
+    /// gradients.
     #[error("an allocation of {bytes} bytes failed")]
     OutOfMemory {
         /// The requested bytes.
@@ -519,8 +520,8 @@ impl fmt::Display for Positions<'_> {
 }
 
 impl ScatterError {
-    /// Returns the error that `error` builds. Its fields may need an allocation. If the allocation
-    /// fails, returns the out-of-memory error instead.
+    /// Returns the error that `error` builds. The fields of this error may need an allocation. If
+    /// the allocation fails, the function returns the out-of-memory error instead.
     #[cold]
     pub(crate) fn with_facts(error: impl FnOnce() -> Result<Self, Self>) -> Self {
         error().unwrap_or_else(|out_of_memory| out_of_memory)

@@ -1,8 +1,8 @@
 //! The executor. The executor chooses a schedule for a transfer and divides the work into tasks. No
 //! two tasks write the same element. Each task passes its windows to the kernels.
 //!
-//! This module knows plans, tasks, pools, scratch memory and functions of the kernel table. It
-//! knows nothing of operators, index types or element types.
+//! This module knows plans, tasks, pools, scratch memory and functions of the kernel table. This
+//! module knows nothing of operators, index types or element types.
 
 mod access;
 mod choice;
@@ -91,8 +91,9 @@ fn run_workload(
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
                 // The pool may allocate memory for its tasks, and the process aborts if that
-                // allocation fails. After an allocation has failed here, the remaining candidates
-                // therefore run on the calling thread, without the pool.
+                // allocation fails. If a candidate (a schedule with a division of the work) has
+                // failed to allocate memory, the remaining candidates therefore run on the calling
+                // thread, without the pool.
                 undivided.workers = Workers::new(&CallingThread, None);
                 failed = error;
             }
@@ -102,8 +103,8 @@ fn run_workload(
     Err(failed)
 }
 
-/// Runs a transfer that is a pass of a gradient. If `forced` is `None`, the size of the pass
-/// decides: a schedule is chosen by cost only for a pass that is not small.
+/// Runs a transfer that is one pass of the computation of a gradient. If `forced` is `None`, a
+/// schedule is chosen by cost only if the transfer is not small.
 pub(crate) fn run_pass(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
@@ -117,7 +118,8 @@ pub(crate) fn run_pass(
     run_workload(transfer, work, workers, selection)
 }
 
-/// Prediction for an execution: its schedule and the memory that it needs.
+/// Prediction for an execution: the schedule of the execution, and the memory that the execution
+/// needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlook {
     /// The schedule that will run, unless an allocation fails.
@@ -125,14 +127,14 @@ pub(crate) struct Outlook {
     /// All other schedules, each with the reason why the execution does not use it.
     pub(crate) others: SmallVec<[(Schedule, Reason); Schedule::ALL.len()]>,
     /// Maximum bytes of memory that the execution needs. The maximum does not count the tensors,
-    /// nor the plan that a one-shot call makes. It includes the data that the first execution of a
-    /// kept plan computes and stores in the plan.
+    /// nor the plan that a one-shot call makes. The maximum includes the data that the first
+    /// execution of a kept plan computes and stores in the plan.
     pub(crate) scratch_bytes: usize,
 }
 
 impl Outlook {
-    /// Predicts how `work` will run. `distinct` says whether all destinations are distinct, or is
-    /// `None` if there was no memory to detect duplicates.
+    /// Predicts which schedule will run `work`. `distinct` says whether all destinations are
+    /// distinct, or is `None` if there was no memory to detect duplicates.
     ///
     /// Returns `None` if no candidate (schedule with a division of the work) can run.
     pub(crate) fn new(

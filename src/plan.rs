@@ -1,8 +1,8 @@
 //! The plan of a call: the destination of every tuple, and facts about these destinations.
 //!
-//! This module knows shapes, strides, index types and offsets. It knows nothing of element types,
-//! reductions or threads. The executor receives an immutable list of destinations and facts about
-//! this list.
+//! This module knows shapes, strides, index types and offsets. This module knows nothing of element
+//! types, reductions or threads. The executor receives an immutable list of destinations and facts
+//! about this list.
 
 mod destinations;
 mod duplicates;
@@ -61,15 +61,17 @@ pub(crate) struct IndexPlan {
     /// Whether, along all batch and window axes, the sizes in `reach` equal the sizes of the
     /// output.
     is_whole: bool,
-    /// Number of positions in `indices` that share one tuple. Their index values are equal.
+    /// Number of consecutive positions in `indices` that one tuple represents. The number is above
+    /// 1 only if the indices of an element scatter or gather are equal along rows: one tuple then
+    /// represents a row of equal indices.
     indices_each: usize,
     /// Number of tuples that were not skipped, in the unit of [`IndexPlan::applied`].
     applied: usize,
     /// Number of skipped tuples, in the unit of [`IndexPlan::applied`].
     skipped: usize,
     /// Destination numbers of all applied tuples. If the tuples move no element (for example,
-    /// because windows are empty), only the destination numbers of one range of tuples. For a
-    /// scatter, this range contains the first duplicate, if there is one.
+    /// because windows are empty), the list has only the destination numbers of one range of
+    /// consecutive tuples. For a scatter, this range contains the first duplicate, if there is one.
     destinations: Destinations,
     /// First tuple of the range of `destinations` if the tuples move no element. Otherwise 0.
     first: usize,
@@ -92,7 +94,8 @@ pub(crate) struct IndexPlan {
 
 impl IndexPlan {
     /// Makes a plan. `destinations` has the destination numbers of all tuples of `form`, for the
-    /// layout `output`. `piece` has the facts about these destination numbers.
+    /// layout `output`. `piece` has the facts about these destination numbers, for example whether
+    /// they ascend.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -143,7 +146,7 @@ impl IndexPlan {
         // `None`.
         plan.flat = (updates.elements()).and_then(|_| Flat::new(&plan.extents(), output, &updates));
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
-            // The updates of a sequence have at most as many rows as the axis, so no row is written
+            // The updates of a sequence are at most as long as the axis, so no row is written
             // twice.
             let _ = plan.first_duplicate.set(None);
         }
@@ -308,7 +311,7 @@ impl IndexPlan {
         self.tuple_shape[..self.form.leading()].iter().product()
     }
 
-    /// Returns the meaning of the destination numbers.
+    /// Returns the relation between destination numbers and offsets in the output.
     pub(crate) fn scale(&self) -> Scale {
         self.scale
     }
@@ -405,7 +408,7 @@ impl IndexPlan {
             ..self.form
         };
         // `used` has the sizes of repetitions and windows, and the updates of the new plan have
-        // them too.
+        // these sizes too.
         let mut used = Dims::copied(&self.reach)?;
         let indexed = form.indexed();
         used[indexed.clone()].copy_from_slice(&self.shape[indexed]);

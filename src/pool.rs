@@ -1,7 +1,7 @@
 //! Pools that run the tasks of a call: a rayon pool, the calling thread alone, or the parallel-for
 //! of a host program.
 //!
-//! The module distributes tasks to workers. It does not depend on what a task does.
+//! The module distributes tasks to workers. The module does not depend on what a task does.
 
 mod forks;
 mod global;
@@ -68,10 +68,10 @@ pub trait Pool: Sync {
     /// the result is `None`, each call divides its work as if it ran alone.
     ///
     /// The pool only stores the counter. This crate increments the counter when a call begins on
-    /// the pool, and decrements it when the call ends. If n calls are running when a call begins,
-    /// this call included, the call usually divides its work among 1/n of the workers, but at least
-    /// one. A [`Goal`](crate::Goal) can change this number. The counter does not change the results
-    /// of calls.
+    /// the pool, and decrements the counter when the call ends. If n calls are running when a call
+    /// begins, this call included, the call usually divides its work among 1/n of the workers, but
+    /// at least one. With a [`Goal`](crate::Goal), the call can use another number of workers. The
+    /// counter does not change the results of calls.
     ///
     /// A pool that wraps another pool should return the counter of the wrapped pool, if there is
     /// one. The default implementation returns `None`.
@@ -132,7 +132,7 @@ pub trait Pool: Sync {
 ///   fork, the child starts a global pool when a call needs it.
 ///
 /// If the program has started the global pool, the crate first submits a test job to the pool.
-/// Calls use the pool as soon as the test job has run, and until then run on the calling thread.
+/// Until the test job has run, calls run on the calling thread. Afterwards, calls use the pool.
 ///
 /// Calls that run at the same time share the workers ([`Pool::calls`]). When a call begins, the
 /// number of workers is divided by the number of running calls. If the quotient is less than 2, the
@@ -213,10 +213,10 @@ fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn
 ///
 /// If the pool has at least two workers, the function wakes one worker more than the tasks need in
 /// addition to the calling thread. The reason is that the operating system may place a worker that
-/// wakes up on the core of the calling thread and leave it waiting there. When only the needed
-/// worker was woken on a machine with two cores, two tasks of 1 ms took 2 ms in every second call
-/// after a pause. The thread that calls `work` last takes no task (see [`drain`]). If the pool has
-/// one worker, the function wakes no worker.
+/// wakes up on the core of the calling thread and leave the worker waiting there. When only the
+/// needed worker was woken on a machine with two cores, two tasks of 1 ms took 2 ms in every second
+/// call after a pause. The thread that calls `work` last takes no task (see [`drain`]). If the pool
+/// has one worker, the function wakes no worker.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
     let woken = if workers > 1 { tasks.min(workers) } else { 0 };
     for _ in 0..woken {

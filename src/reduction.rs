@@ -21,9 +21,9 @@ use crate::names::named;
 /// If the table does not list a reduction for an element type, the call returns
 /// [`ScatterError::UnsupportedReduction`] or [`ScatterError::ReductionOfClones`].
 ///
-/// If ONNX has the reduction, [`as_str`](Self::as_str) returns its name in ONNX. `from_str` also
-/// reads names of OpenVINO (such as `sum`, `prod`), torch (`amax`, `multiply`) and JAX (`update`).
-/// `from_str` does not distinguish upper and lower case.
+/// If ONNX has the reduction, [`as_str`](Self::as_str) returns its name in ONNX. The method
+/// `from_str` also reads names of OpenVINO (such as `sum`, `prod`), torch (`amax`, `multiply`) and
+/// JAX (`update`). `from_str` does not distinguish upper and lower case.
 ///
 /// [`ScatterError::UnsupportedReduction`]: crate::ScatterError::UnsupportedReduction
 /// [`ScatterError::ReductionOfClones`]: crate::ScatterError::ReductionOfClones
@@ -144,8 +144,8 @@ impl Default for Reducing {
     }
 }
 
-/// Options of how updates are combined with the existing values, and of which updates receive a
-/// gradient.
+/// Options that select how updates are combined with the existing values, and which updates receive
+/// a gradient.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) reducing: Reducing,

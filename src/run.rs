@@ -2,7 +2,8 @@
 //! tensors of a call, and the transfer runs.
 //!
 //! This layer makes the checks that views and operators cannot make alone. Usually all checks are
-//! done before the first write. A streamed call (`route`) may check indices later.
+//! done before the first write. A call on the route [`Route::Stream`] (a long list of single
+//! elements, without a plan) may check indices after its first write.
 
 mod explain;
 mod gather_plan;

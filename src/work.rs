@@ -1,7 +1,6 @@
-//! Records the work of a call, for tests. Tests check that later calls of a plan do not repeat work
-//! on indices, and check choices that the result does not show.
-//!
-//! Nothing is recorded in other builds.
+//! Records the kinds of work that a call does, in builds of the crate's unit tests. The tests check
+//! that later calls of a plan do not repeat work on indices, and check choices that the result does
+//! not show. In all other builds, [`note`] records nothing.
 
 /// A kind of work that [`note`] records in tests. This module does none of this work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(crate) fn note(work: Work) {
 }
 
 /// Returns the [`Work`] items that the calling thread has recorded since its previous call of
-/// `take`, and clears its record.
+/// `take`, and clears the record of this thread.
 #[cfg(test)]
 pub(crate) fn take() -> Vec<Work> {
     DONE.with_borrow_mut(std::mem::take)

@@ -2,12 +2,12 @@
 //!
 //! A [`Division`] states which part of a transfer is cut, and into how many parts. A division cuts
 //! a transfer into [tiles](super::tile). One task runs each tile. This module knows numbers of
-//! parts. It does not know plans, memory or threads.
+//! parts. This module does not know plans, memory or threads.
 
 use std::fmt;
 
-/// The way in which the work of a transfer is divided among tasks. A variant names what is cut into
-/// parts. What a variant does not name is not cut.
+/// The way in which the work of a transfer is divided among tasks. Each variant names what is cut
+/// into parts, for example the repetitions. Everything that a variant does not name stays whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
     /// One task runs the whole transfer.
@@ -33,14 +33,14 @@ pub(crate) enum Division {
     /// Ranges of `1 << shift` destination numbers. There are at most `parts` tasks. A task that has
     /// finished one range takes another range, until all ranges are taken.
     Partitions { parts: usize, shift: u32 },
-    /// Parts of the list of tuples. One task combines each part in a private copy of all windows of
-    /// the output. In the merge of the private copies, each task merges one of `parts` ranges of
-    /// destination numbers.
+    /// Parts of the list of tuples. There is one task for each part. The task combines the updates
+    /// of its part in a private copy of all windows of the output. When the private copies are
+    /// merged, each task merges one of `parts` ranges of destination numbers.
     Copies { parts: usize },
 }
 
-/// The places at which a list of tuples may be cut. Two parts of a list that is cut at these places
-/// never write the same window.
+/// Where a list of tuples may be cut into parts. Two parts of the list then never write the same
+/// window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Before any tuple. All tuples of a scatter have distinct destinations, or the call is a
@@ -73,10 +73,10 @@ impl Division {
         }
     }
 
-    /// Returns this division with `pieces` times the number of parts, which tasks take one by one.
-    /// Only parts of the repetitions, the tuples or the sorted tuples become finer. Other divisions
-    /// stay as they are. For example, in the schedule by destination, more ranges would require
-    /// more passes over all tuples.
+    /// Returns this division with `pieces` times as many parts. Tasks take the parts one by one.
+    /// Only parts of the repetitions, the tuples or the sorted tuples become smaller. All other
+    /// divisions are returned unchanged. For example, in the schedule by destination, more ranges
+    /// would require more passes over all tuples.
     pub(crate) fn finer(mut self, pieces: usize) -> Self {
         if let Self::Repetitions { parts }
         | Self::Tuples { parts, .. }

@@ -2,7 +2,7 @@
 //! distinct destinations, of the fraction of tuples with the most frequent destination, and of the
 //! locality of the list.
 //!
-//! This module knows destination numbers. It knows nothing of windows or schedules.
+//! This module knows destination numbers. This module knows nothing of windows or schedules.
 
 use super::tile::{Cuts, LINE_BYTES, part};
 use crate::plan::Destinations;
@@ -17,9 +17,9 @@ const SAMPLE: usize = 256;
 const SHORT_SAMPLE: usize = 64;
 const TUPLES_EACH: usize = 256;
 
-/// Tolerance of the work of a range of destinations, as a fraction of the mean work per range.
-/// Ranges count as even if no range has more than `1 + UNEVEN` times the mean work. For small
-/// samples, [`Sample::cuts`] uses a larger tolerance.
+/// Tolerance for the work of one range of destinations, as a fraction of the mean work of all
+/// ranges. The ranges have about equal work if each range has at most `1 + UNEVEN` times the mean
+/// work. For small samples, [`Sample::cuts`] uses a larger tolerance.
 const UNEVEN: f64 = 0.25;
 
 /// Destination numbers of some tuples of a plan. The sampled tuples have a constant stride in the
@@ -35,8 +35,8 @@ pub(super) struct Sample {
     /// Bytes from one slice to the slice of the next destination number.
     pub(super) unit: u64,
     pub(super) neighbours: Neighbours,
-    /// Frequencies of the destinations in `numbers`. They are stored, because every execution of a
-    /// kept plan reads them.
+    /// Frequencies of the destinations in `numbers`. The sample stores the frequencies, because
+    /// every execution of a kept plan reads them.
     counts: Counts,
 }
 
@@ -193,8 +193,8 @@ impl Sample {
             population * (1.0 - (-tuples / population.max(1.0)).exp())
         };
         let found = if counts.is_skewed() {
-            // Zipf and similar distributions: tuples of rare destinations may have any slice, but
-            // are not spread uniformly. The estimate is half the number of slices that uniform
+            // Zipf and similar distributions: tuples of rare destinations may address any slice,
+            // but are not spread uniformly. The estimate is half the number of slices that uniform
             // tuples would reach.
             let rest = counts.once / self.len.max(1) as f64;
             (reached(tuples * rest, slices) / 2.0).max(counts.distinct)
@@ -204,9 +204,9 @@ impl Sample {
         found.clamp(1.0, tuples.max(1.0))
     }
 
-    /// Whether no worker would get more than 1.25 times the mean number of tuples of `parts`
-    /// workers. A worker that has finished a range of `1 << shift` destination numbers takes
-    /// another range.
+    /// Whether each of `parts` workers gets at most 1.25 times the mean number of tuples per
+    /// worker, as far as the sample shows. The destination numbers are divided into ranges of `1 <<
+    /// shift` numbers. A worker that has finished a range takes another range.
     pub(super) fn balances(&self, shift: u32, parts: usize) -> bool {
         let mut loads = [0; SAMPLE];
         let loads = &mut loads[..parts.clamp(1, SAMPLE)];
@@ -219,10 +219,11 @@ impl Sample {
         most * loads.len() <= self.len * 5 / 4
     }
 
-    /// Returns the numbers at which to cut `0..count` into `ranges` ranges of about equal work.
-    /// `work[0]` is the work that is proportional to the size of a range, summed over all ranges.
-    /// `work[1]` is the work that is proportional to the number of tuples, summed over all tuples.
-    /// Returns `None` if even ranges have about equal work, as far as the sample shows.
+    /// Returns the numbers at which to cut the destination numbers `0..count` into `ranges` ranges
+    /// of about equal work. `work[0]` is the work that is proportional to the size of a range,
+    /// summed over all ranges. `work[1]` is the work that is proportional to the number of tuples,
+    /// summed over all tuples. Returns `None` if ranges of equal size have about equal work, as far
+    /// as the sample shows.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -239,15 +240,17 @@ impl Sample {
             per_number * (end - start) as f64 + per_tuple * (below(end) - below(start)) as f64
         };
         let even = |index: usize| part(count, ranges, index);
-        // With few sampled tuples per range, even ranges have different numbers of sampled tuples
-        // by chance. Ranges that are cut to fit such chance differences are worse than even ranges.
+        // With few sampled tuples per range, ranges of equal size have different numbers of sampled
+        // tuples by chance. Ranges that are cut to fit such chance differences are worse than
+        // ranges of equal size.
         let chance = 3.0 / (self.len as f64 / ranges as f64).sqrt();
         let most = each + (UNEVEN * each).max(chance * tuples / ranges as f64);
         let is_even = (0..ranges).all(|index| load(even(index).start, even(index).end) <= most);
         if is_even || ranges < 2 {
             return None;
         }
-        // The number below which about `index / ranges` of the work is located.
+        // The destination number below which the destinations have about the fraction `index /
+        // ranges` of all work.
         let cut = |index: usize| {
             let wanted = each * index as f64;
             let before = (0..self.len)
@@ -319,8 +322,9 @@ mod tests {
         assert_eq!(all.distinct(9, 1 << 40), 9.0, "a sample of all tuples");
     }
 
-    /// The frequency of a destination is proportional to the inverse of its rank. One random list
-    /// of 262144 such tuples had 18151 distinct destinations, of 20000 possible ones.
+    /// In the sampled lists, the frequency of a destination is proportional to the inverse of its
+    /// rank. One random list of 262144 such tuples had 18151 distinct destinations, of 20000
+    /// possible destinations.
     #[test]
     #[expect(
         clippy::cast_possible_truncation,

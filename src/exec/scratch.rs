@@ -1,12 +1,12 @@
 //! Caches of scratch buffers. A call puts its scratch buffers into a cache, and later calls reuse
-//! them.
+//! the buffers.
 //!
 //! The process has one cache for long buffers and 16 caches for short buffers. Threads that make
 //! many small calls therefore seldom contend for one cache.
 //!
 //! A call removes a buffer from the cache, uses the buffer, and then puts it back. A call does not
-//! keep the cache locked while it uses a buffer: a worker that waits in a join of the thread pool
-//! may begin another call of this crate on the same thread.
+//! keep the cache locked while it uses a buffer. The reason is that a worker that waits in a join
+//! of the thread pool may begin another call of this crate on the same thread.
 //!
 //! No scatter or gather waits for the lock of a cache, and a cache allocates no memory itself. If
 //! the cache is locked when a call needs a buffer, the call allocates a new buffer. If the cache is
@@ -61,7 +61,7 @@ pub(crate) struct Cache {
 /// Buffers of one element type. The buffer that was put back longest ago is first.
 pub(crate) struct Slots<T> {
     buffers: [Vec<T>; KEPT_BUFFERS],
-    /// Number of cached buffers. They occupy the first slots of `buffers`.
+    /// Number of cached buffers. The cached buffers occupy the first slots of `buffers`.
     used: usize,
     /// Total capacity of the cached buffers in bytes.
     bytes: usize,
@@ -84,7 +84,8 @@ impl Cache {
 /// `bytes` bytes.
 fn cache_for(bytes: usize) -> usize {
     thread_local! {
-        /// A thread-local variable. Only its address is used, which differs between threads.
+        /// A thread-local variable. Only the address of the variable is used. The address differs
+        /// between threads.
         static HERE: u8 = const { 0 };
     }
     if bytes >= SHORT_BYTES {
@@ -105,8 +106,8 @@ fn capacity_of(cache: usize) -> usize {
     }
 }
 
-/// Locks the cache at position `cache` of [`CACHES`], calls `f` with it, and returns the result of
-/// `f`. If the cache is already locked, returns `None` and does not call `f`.
+/// Locks the cache at position `cache` of [`CACHES`], calls `f` with this cache, and returns the
+/// result of `f`. If the cache is already locked, returns `None` and does not call `f`.
 fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
     match CACHES[cache].0.try_lock() {
         Ok(mut cache) => Some(f(&mut cache)),
@@ -160,8 +161,9 @@ pub(crate) trait Scratch: Zeroable {
     /// Returns the buffers of `cache` that have elements of this type.
     fn slots(cache: &mut Cache) -> &mut Slots<Self>;
 
-    /// Returns a buffer of at least `len` elements with arbitrary values: from the cache if it has
-    /// one, otherwise a new buffer.
+    /// Returns a buffer of at least `len` elements with arbitrary values. If the cache for buffers
+    /// of this length has a suitable buffer, the function returns this buffer. Otherwise the
+    /// function allocates a new buffer.
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
         take_kept(len).map_or_else(|| zeroed(len), Ok)
     }
@@ -174,8 +176,8 @@ pub(crate) trait Scratch: Zeroable {
     /// larger than the cache may keep, `buffer` is freed.
     fn put_back(mut buffer: Vec<Self>) {
         let new = bytes(&buffer);
-        // The length of the buffer in bytes determines the cache. The capacity of the buffer counts
-        // towards the limit of the cache.
+        // The length of `buffer` in bytes determines which cache of [`CACHES`] gets `buffer`. The
+        // capacity of `buffer` counts towards the maximum bytes of this cache.
         let cache = cache_for(buffer.len() * size_of::<Self>());
         if new == 0 || new > capacity_of(cache) {
             return;
@@ -227,8 +229,8 @@ impl Scratch for CacheLine {
     }
 }
 
-/// Returns a buffer of at least `len` elements from the cache for this length. Returns `None` if
-/// the cache has no suitable buffer or is locked.
+/// Returns a buffer of at least `len` elements from the cache for buffers of this length. Returns
+/// `None` if the cache has no suitable buffer or is locked.
 fn take_kept<T: Scratch>(len: usize) -> Option<Vec<T>> {
     let cache = cache_for(len.saturating_mul(size_of::<T>()));
     with_cache(cache, |cache| T::slots(cache).take(len)).flatten()
@@ -280,8 +282,8 @@ impl<T> Slots<T> {
         Some(buffer)
     }
 
-    /// Adds a buffer behind the cached buffers. The caller has checked that there are fewer than
-    /// [`KEPT_BUFFERS`].
+    /// Adds a buffer behind the cached buffers. The caller has checked that the cache has fewer
+    /// than [`KEPT_BUFFERS`] buffers.
     fn push(&mut self, buffer: Vec<T>) {
         self.bytes += bytes(&buffer);
         self.buffers[self.used] = buffer;
@@ -307,8 +309,8 @@ mod tests {
         TURN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `found` again until it returns a value. `found` returns `None` while another test has
-    /// the cache locked.
+    /// Calls `found` again until `found` returns a value. `found` returns `None` while another test
+    /// has the cache locked.
     fn retry<R>(mut found: impl FnMut() -> Option<R>) -> R {
         (0..1_000_000)
             .find_map(|_| found())

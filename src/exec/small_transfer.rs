@@ -265,8 +265,8 @@ impl SmallTransfer<'_> {
     }
 
     /// Writes zeros to the windows of skipped tuples in `result`, the listed tensor of a gather.
-    /// `positions` has the positions of all applied tuples, in ascending order. `None`: no tuple is
-    /// skipped.
+    /// The argument `positions` has the positions of all applied tuples, in ascending order. If
+    /// `positions` is `None`, no tuple is skipped.
     ///
     /// # Safety
     ///

@@ -164,7 +164,7 @@ pub(super) struct Whole<'a> {
 pub(super) struct Cuts(SmallVec<[u64; 15]>);
 
 impl Cuts {
-    /// Makes cuts before each of `numbers`. There is one range more than there are cuts.
+    /// Makes cuts before each of `numbers`. The number of ranges is the number of cuts plus 1.
     pub(super) fn at(mut numbers: SmallVec<[u64; 15]>) -> Self {
         numbers.sort_unstable();
         Self(numbers)
@@ -249,8 +249,8 @@ fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Ran
 }
 
 /// Whether tasks may cut a span into columns. Each task that cuts a span makes a copy of the span.
-/// A span with many loops stores its loops in an allocation, and tasks may not cut it: the
-/// allocation for the copy might fail after other tasks have begun to write.
+/// A span with many loops stores its loops in an allocation, and tasks may not cut it. The reason
+/// is that the allocation for the copy might fail after other tasks have begun to write.
 pub(super) fn can_be_cut(span: &Span) -> bool {
     span.dims.is_inline_with(0)
 }
@@ -260,7 +260,7 @@ pub(super) fn can_be_cut(span: &Span) -> bool {
 /// bytes, and the first element is at `address`.
 ///
 /// If the dim is contiguous in the output and has at least one cache line for each part, it is cut
-/// only at the beginning of cache lines: a cache line that two workers write moves between the
+/// only at the beginning of cache lines. A cache line that two workers write would move between the
 /// caches of their cores.
 pub(super) fn columns(
     span: &Span,

@@ -31,7 +31,7 @@ static ZERO: [u8; 16] = [0; 16];
 
 /// A computation on groups that is not a scatter. A group has all tuples of one destination.
 pub(crate) trait GroupPass: Debug + Sync {
-    /// Processes some groups, in some columns of their windows and in some repetitions.
+    /// Processes some groups, in some columns of the groups' windows and in some repetitions.
     ///
     /// - `positions`: positions of the groups' tuples in the plan's list that is sorted by
     ///   destination.
@@ -56,15 +56,16 @@ pub(crate) struct Transfer<'a> {
     geometry: Geometry,
     /// Loops of the copy from data to the output. `None`: no data is copied.
     copy: Option<CopyGeometry>,
-    /// The pass that processes the groups, instead of kernels that move windows. If there is a
-    /// pass, `geometry` only counts repetitions and elements, and has no offsets in a tensor.
+    /// The pass that processes groups (all tuples of one destination), instead of kernels that move
+    /// windows. If there is a pass, `geometry` has the numbers of repetitions and of elements in a
+    /// window, but no offsets in a tensor.
     pass: Option<&'a dyn GroupPass>,
 }
 
 impl<'a> Transfer<'a> {
-    /// Makes a transfer by `plan`. `geometry` has the offsets of windows as a scatter uses them:
-    /// `dst` in the numbered tensor, `src` in the listed tensor. `copy` describes the data that is
-    /// copied to the output before windows are applied.
+    /// Makes a transfer by `plan`. The argument `geometry` has the offsets of windows as a scatter
+    /// uses them: `dst` in the numbered tensor, `src` in the listed tensor. The argument `copy`
+    /// describes the data that is copied to the output before windows are applied.
     ///
     /// # Safety
     ///
@@ -105,9 +106,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Makes a transfer that runs `pass` over the groups of a plan. A group has all tuples of one
-    /// destination. The transfer only counts repetitions and the elements of a window. The pass
-    /// knows the offsets in its tensors. `written` is the base address of a tensor that the pass
-    /// writes. This address aligns the cuts of windows into columns to cache lines.
+    /// destination. The transfer has the number of repetitions and the number of elements in a
+    /// window, but no offsets in a tensor. The pass knows the offsets in its tensors. `written` is
+    /// the base address of a tensor that the pass writes. This address aligns the cuts of windows
+    /// into columns to cache lines.
     pub(crate) fn by_groups(
         plan: &'a IndexPlan,
         operation: Operation,
@@ -147,7 +149,8 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Returns the sizes and facts that the choice of a schedule depends on.
+    /// Returns the description of the transfer from which a schedule is chosen: sizes, and facts
+    /// about the destinations.
     pub(super) fn workload(&self) -> Workload<'a> {
         Workload::new(
             self.direction,
@@ -242,8 +245,8 @@ impl<'a> Transfer<'a> {
     }
 
     /// Returns two offsets, of the window that is written and of the window that is read, for the
-    /// tuple at `position` of the plan's list. `number` is the destination number of the tuple.
-    /// `origin` has the offsets of the repetition in the two tensors.
+    /// tuple at `position` of the plan's list. The argument `number` is the destination number of
+    /// the tuple. The argument `origin` has the offsets of the repetition in the two tensors.
     #[inline]
     pub(super) fn window_at(
         &self,
@@ -259,9 +262,9 @@ impl<'a> Transfer<'a> {
         )
     }
 
-    /// Returns the offset of the window that is written and of the window that is read. `numbered`
-    /// is the window's offset in the numbered tensor, `listed` in the listed tensor, relative to
-    /// `origin`.
+    /// Returns the offset of the window that is written and of the window that is read. The
+    /// argument `numbered` is the window's offset in the numbered tensor, `listed` in the listed
+    /// tensor, relative to `origin`.
     #[inline(always)]
     fn placed(&self, numbered: isize, listed: isize, origin: (isize, isize)) -> (isize, isize) {
         match self.direction {

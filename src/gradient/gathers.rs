@@ -1,9 +1,9 @@
 //! Gradients of gathers. The gradient for an element of data is the sum of the gradients of all
 //! output elements that the gather read from that element.
 //!
-//! A scatter computes the gradient for data: it adds the gradient of the gather's output to a
-//! tensor of zeros. This module knows operators, their plans, and the tensors of that scatter. It
-//! does not know how a scatter runs.
+//! A scatter computes the gradient for data: the scatter adds the gradient of the gather's output
+//! to a tensor of zeros. This module knows operators, their plans, and the tensors of that scatter.
+//! This module does not know how a scatter runs.
 
 use super::factor::Factor;
 use super::tensors::{shape_error, zero_strides};
@@ -38,9 +38,9 @@ impl Summing {
         })
     }
 
-    /// Makes the operands of the scatter that sums gradients, and passes them to `call`. The output
-    /// is `sums`, and all its elements begin as zero. The updates are `gradient`, or zeros if the
-    /// factor is zero.
+    /// Makes the operands of the scatter that computes the gradient for data, and passes these
+    /// operands to `call`. The output of the scatter is `sums`, and all elements of `sums` begin as
+    /// zero. The updates are `gradient`, or zeros if the factor of the gradient (`scale`) is zero.
     fn lend(
         &self,
         sums: &Target<'_>,
@@ -51,9 +51,10 @@ impl Summing {
         let [shape, listed] = [sums.shape(), gradient.shape()];
         let [strides, listed_strides] = [zero_strides(shape)?, zero_strides(listed)?];
         // If no index has gathered an element of data, the sum for this element is 0. The gradient
-        // is then 0 times the factor, which is -0 if the factor is negative. An operation that
-        // needs groups multiplies the sums of groups, and this element has no group. For a negative
-        // factor, all elements of `sums` therefore begin as -0 in such an operation.
+        // is then 0 times the factor, which is -0 if the factor is negative. If the operation needs
+        // groups (all updates of one destination together), only the sums of groups are multiplied,
+        // and an element that no index has gathered has no group. For a negative factor, all
+        // elements of `sums` therefore begin as -0 in such an operation.
         let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
         let start = if is_negative {
             Readable::negative_halves(shape, &strides)
@@ -100,7 +101,9 @@ fn rename_tensors(mut error: ScatterError) -> ScatterError {
 }
 
 impl Gather<'_> {
-    /// Sums the gradients of one call, for indices without a kept plan.
+    /// Computes `sums`, the gradient for data, without a kept plan. Each element of `sums` is the
+    /// sum of the elements of `gradient` for all output elements that the gather read from this
+    /// element of data, times `scale`.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,
@@ -127,7 +130,9 @@ impl Gather<'_> {
 }
 
 impl GatherRun<'_> {
-    /// Sums the gradients by a kept plan.
+    /// Computes `sums`, the gradient for data, with a kept plan. Each element of `sums` is the sum
+    /// of the elements of `gradient` for all output elements that the gather read from this element
+    /// of data, times `scale`.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,

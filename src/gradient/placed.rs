@@ -1,5 +1,5 @@
 //! The pass that computes gradients group by group, and the tensors of the pass. A group has all
-//! tuples of one destination. Each tensor has its own layout.
+//! tuples of one destination. Each tensor has a separate layout.
 //!
 //! This module knows where each tensor stores the window of a destination or of a tuple. This
 //! module does not know the workers, or how groups are divided among workers.
@@ -11,11 +11,12 @@ use crate::exec::{GroupPass, sources};
 use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
-/// Maximum number of groups in one kernel call. With this number of groups, the overhead of a call
-/// is a small part of the cost of the call.
+/// Maximum number of groups (destinations with all their tuples) in one kernel call. With this
+/// number of groups, the overhead of a call is a small part of the cost of the call.
 const GROUPS: usize = 64;
 
-/// Location of one tensor: the address of element `[0, 0, ...]`, and the offsets of its windows.
+/// Memory of one tensor: the address of element `[0, 0, ...]`, and the offsets of the tensor's
+/// windows.
 #[derive(Debug)]
 pub(super) struct TensorAt {
     /// Address of element `[0, 0, ...]`. Kernels write to the tensor only if it is a requested
@@ -27,8 +28,8 @@ pub(super) struct TensorAt {
     offsets: Option<Vec<u64>>,
 }
 
-/// Locations of all tensors that the pass over groups reads or writes. A group has all tuples of
-/// one destination. `None`: the pass does not access the tensor.
+/// Addresses and offsets of all tensors that the pass over groups reads or writes. A group has all
+/// tuples of one destination. `None`: the pass does not access the tensor.
 #[derive(Debug)]
 pub(super) struct TensorsAt {
     pub(super) grad_output: TensorAt,
@@ -74,14 +75,14 @@ mod shared {
     use super::TensorAt;
 
     // SAFETY: only kernels dereference the address, and no two tasks write the same element (a
-    // `Tile` covers what a task writes).
+    // `Tile` states which elements a task may write).
     unsafe impl Sync for TensorAt {}
     // SAFETY: an address alone gives no access to memory.
     unsafe impl Send for TensorAt {}
 }
 
 impl TensorAt {
-    /// Makes the location of a tensor with one window for each destination.
+    /// Makes the `TensorAt` for a tensor that has one window for each destination.
     pub(super) fn numbered(base: *mut u8, place: WindowOffsets) -> Self {
         Self {
             base,
@@ -90,7 +91,7 @@ impl TensorAt {
         }
     }
 
-    /// Makes the location of a tensor with one window for each tuple of a plan.
+    /// Makes the `TensorAt` for a tensor that has one window for each tuple of a plan.
     pub(super) fn listed(
         base: *mut u8,
         place: WindowOffsets,
@@ -192,9 +193,9 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// Returns the group of the destination `number`. `tuples`: positions of its tuples among the
-    /// sorted tuples. `ordinal`: number of destinations with tuples that have a lower destination
-    /// number.
+    /// Returns the group of the destination `number`. `tuples`: positions of the group's tuples
+    /// among the sorted tuples. `ordinal`: number of destinations that have tuples and a lower
+    /// destination number.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let offset = |tensor: Option<&TensorAt>, number| {
@@ -215,7 +216,7 @@ impl<'a> GradientPass<'a> {
     }
 
     /// Returns the ordinal of the destination of the sorted tuple at `position`: the number of
-    /// destinations with tuples that have a lower destination number. Data has the window of this
+    /// destinations that have tuples and a lower destination number. Data has the window of this
     /// destination at the ordinal. Returns 0 if data has one window for each destination number, or
     /// if there are at most `position` tuples.
     fn first_ordinal(&self, position: usize) -> usize {
@@ -235,8 +236,8 @@ impl<'a> GradientPass<'a> {
     /// # Safety
     ///
     /// During the call, nothing else reads or writes the elements of `columns` (positions in a
-    /// window) in the repetition `repetition`. This holds for the windows of the destinations of
-    /// `groups` and for the windows of their tuples.
+    /// window) in the repetition `repetition`, neither in the windows of the destinations of
+    /// `groups` nor in the windows of the groups' tuples.
     #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
     unsafe fn run_kernel(
         &self,

@@ -35,7 +35,7 @@ use crate::reduction::{NoneGradient, Reduction};
 use crate::run::{Operands, ScatterRun, check_dtype, check_reduction, make_plan, prepare};
 
 impl Scatter<'_> {
-    /// Plans the indices and computes the gradients, for one call.
+    /// Plans the indices and computes the gradients, without a kept plan.
     pub(super) fn compute_gradients(
         &self,
         form: &Form,
@@ -104,7 +104,8 @@ impl ScatterRun<'_> {
 
 /// One call that computes gradients. The tensors of the call have been checked.
 pub(super) struct Backward<'a> {
-    /// Forward pass: its plan, its options, and the saved values of data that it has overwritten.
+    /// Forward pass: the plan and the options of the scatter, and the saved values of data that the
+    /// scatter has overwritten.
     pub(super) forward: ScatterRun<'a>,
     /// Whether the plan is kept for further calls.
     pub(super) is_kept: bool,
@@ -114,8 +115,8 @@ pub(super) struct Backward<'a> {
     pub(super) in_place: bool,
 }
 
-/// Gradients that the pass over groups computes. Each field states whether the pass computes the
-/// gradient for this tensor.
+/// Gradients that the pass over groups computes. A group has all tuples of one destination. Each
+/// field states whether the pass computes the gradient for the tensor that the field names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByGroups {
     pub(super) data: bool,
@@ -123,7 +124,7 @@ pub(super) struct ByGroups {
 }
 
 impl Backward<'_> {
-    /// Computes the gradients.
+    /// Computes the requested gradients.
     fn run(&self) -> Result<(), ScatterError> {
         // If the output has no elements, each tuple was skipped, or updates have no elements. The
         // gradient for updates is then 0.
@@ -137,8 +138,8 @@ impl Backward<'_> {
             return self.run_passes(by_groups, grad_output);
         }
         // A pass multiplies the gradient of the output in place before the pass over groups runs.
-        // The pass over groups needs the values from before the multiplication. Therefore it reads
-        // a copy of the gradient of the output, which is made here.
+        // The pass over groups needs the values from before the multiplication. The pass over
+        // groups therefore reads a copy of the gradient of the output, which is made here.
         let (dtype, shape) = (self.factor.dtype, grad_output.shape());
         let contiguous = Layout::contiguous(shape);
         let layout = match self.forward.plan.scale().numbers_slices {
@@ -173,8 +174,8 @@ impl Backward<'_> {
         Operation::scaled_copy(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
     }
 
-    /// Returns the factor that turns the gradient of a destination into the gradient of its
-    /// updates: the factor of gradients, negated for `Sub`.
+    /// Returns the factor that turns the gradient of a destination into the gradient of each update
+    /// of the destination: the caller's factor of the gradients (`scale`), negated for `Sub`.
     pub(super) fn factor_of_updates(&self) -> f64 {
         match self.reduction() {
             Reduction::Sub => -self.factor.value,
@@ -246,8 +247,8 @@ impl Backward<'_> {
         let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
         match tensors.grad_updates {
             Some(target) if !by_groups.updates => passes.push(self.gather(grad_output, target)?),
-            // Skipped tuples belong to no group, so the pass over groups does not write their
-            // gradients. This pass writes zeros for them.
+            // Skipped tuples belong to no group, so the pass over groups does not write the
+            // gradients of their updates. The pass added here writes zeros to these gradients.
             Some(target) if self.forward.plan.skipped() > 0 => passes.push(self.zeros(target)?),
             _ => {}
         }
@@ -283,7 +284,7 @@ impl Backward<'_> {
     ) -> Result<GradientPass<'p>, ScatterError> {
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
         // of the plan, and that no tensor that is written shares memory with another tensor, except
-        // that the gradient for data may be the gradient of the output. Saved windows are those of
+        // that the gradient for data may be the gradient of the output. The saved windows belong to
         // the destinations of this plan.
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
     }

@@ -1,7 +1,7 @@
 //! Checks the tensors of a scatter's gradient against one another.
 //!
-//! This module knows the tensors that the gradient of each reduction requires. It does not know
-//! plans.
+//! This module knows the tensors that the gradient of each reduction requires. This module does not
+//! know plans.
 
 use super::factor::Factor;
 use crate::element::DType;
@@ -13,7 +13,8 @@ use crate::operand::{Dims, Indices, Source, Target};
 use crate::reduction::{Reducing, Reduction};
 use crate::run::{check_dtype, is_memory_of, refuse_overlap};
 
-/// Tensors of a scatter's gradient. `None`: the caller has not passed the tensor.
+/// Tensors of a gradient's computation: the inputs, and the gradients to compute. `None`: the
+/// caller has not passed the tensor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tensors<'a> {
     pub(crate) grad_output: &'a Source<'a>,
@@ -25,9 +26,10 @@ pub(crate) struct Tensors<'a> {
 
 impl Tensors<'_> {
     /// Refuses elements without a gradient, tensors of different types, and requested gradients
-    /// that share memory with another tensor. The gradient for data may be the memory of the
-    /// gradient of the output, with the same layout. Returns the factor of the gradients (`scale`,
-    /// rounded and checked), and whether the gradient for data is in this memory.
+    /// that share memory with another tensor. One exception: the gradient for data may be stored in
+    /// the memory of the gradient of the output, with the same layout. Returns the factor of the
+    /// gradients (`scale`, rounded and checked), and whether the gradient for data is stored in
+    /// this memory.
     pub(super) fn check(
         &self,
         indices: Option<&Indices<'_>>,
@@ -96,7 +98,8 @@ impl Tensors<'_> {
     }
 
     /// Refuses a gradient that depends on a missing tensor. `has_saved`: whether the forward pass
-    /// has saved data. With saved data, `data` may be missing.
+    /// has saved the values of data that it has overwritten. With these saved values, `data` may be
+    /// missing.
     pub(super) fn check_inputs(
         &self,
         reducing: Reducing,
@@ -130,7 +133,8 @@ pub(super) fn zero_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError>
     Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
-/// Returns the error for a tensor of a gradient that has a wrong shape.
+/// Returns the error for a tensor whose shape is wrong in the computation of a gradient. `tensor`
+/// is the name of this tensor.
 #[cold]
 pub(super) fn shape_error(
     tensor: &'static str,

@@ -1,8 +1,8 @@
 //! Keeps the numbers of a list that are in a range, in order. With each kept number, a filter can
 //! also keep the position of the number in the list, or a value.
 //!
-//! The module knows numbers, bytes of values and instruction sets. It does not know what the
-//! numbers address.
+//! The module knows numbers, bytes of values and instruction sets. The module does not know what
+//! the numbers address.
 
 #![allow(unsafe_code, reason = "calls functions that enable an instruction set")]
 #![cfg_attr(
@@ -19,8 +19,7 @@ use super::lanes::Vectors;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// Keeps the values whose bits are set in `mask`: writes them to the first elements of `to`, in
-/// order.
+/// Writes the values whose bits are set in `mask` to the first elements of `to`, in order.
 #[inline(always)]
 fn keep_lanes<V: Vectors, const W: usize>(values: &[[u8; W]], mask: u32, to: &mut [[u8; W]]) {
     if W == 8 {
@@ -46,10 +45,11 @@ pub(crate) trait Filtered<K: Copy = Self>: Copy {
     /// number.
     fn inside(range: &Range<u64>) -> Option<Inside<Self>>;
     fn is_inside(self, inside: Inside<Self>) -> bool;
-    /// Converts a number that is inside to `K`. For all other numbers, the result is unspecified.
+    /// Converts a number that is inside the range to `K`. For all other numbers, the result is
+    /// unspecified.
     fn kept(self) -> K;
-    /// Returns the mask of the numbers that are inside, and writes these numbers to the first
-    /// elements of `to`.
+    /// Returns the mask of the numbers that are inside the range, and writes these numbers to the
+    /// first elements of `to`.
     fn keep_inside<V: Vectors>(numbers: &[Self], inside: Inside<Self>, to: &mut [K]) -> u32;
 }
 
@@ -113,18 +113,21 @@ fn keep_narrow<V: Vectors>(numbers: &[u64], mask: u32, to: &mut [u32]) {
     V::store::<4>(lanes, bytemuck::cast_slice_mut(to));
 }
 
-/// What a filter keeps with each kept number: nothing, its position, or a value (an entry).
+/// The entries of a filter: one entry for each number of the list. An entry is nothing, the
+/// position of the number, or a value. The filter keeps the entries of the kept numbers.
 pub(crate) trait Entries {
     /// Checks whether there are entries for `tuples` numbers, and room to keep all these entries.
     fn has_room(&self, tuples: usize) -> bool;
-    /// Writes the entry of the number at position `from` as the kept entry `to`.
+    /// Copies the entry of the number at position `from` of the list to position `to` of the kept
+    /// entries.
     fn keep_one(&mut self, from: usize, to: usize);
-    /// Keeps entries of one vector of numbers. Bit `i` of `mask` belongs to the number at position
-    /// `from + i`. The entries of set bits become the kept entries from `to` on.
+    /// Copies entries of one vector of numbers to the kept entries. Bit `i` of `mask` belongs to
+    /// the number at position `from + i` of the list. The entries whose bits are set become the
+    /// kept entries from position `to` on.
     fn keep<V: Vectors>(&mut self, from: usize, mask: u32, to: usize);
 }
 
-/// Keeps only numbers.
+/// Entries that are nothing: the filter keeps only numbers.
 pub(crate) struct NoEntries;
 
 impl Entries for NoEntries {
@@ -139,8 +142,8 @@ impl Entries for NoEntries {
     fn keep<V: Vectors>(&mut self, _: usize, _: u32, _: usize) {}
 }
 
-/// Keeps the positions of numbers in the list. The first number that is filtered has the position
-/// `first`.
+/// Entries that are the positions of the numbers in the list. The first number that is filtered has
+/// the position `first`.
 pub(crate) struct PositionEntries<'a> {
     pub(crate) first: u32,
     pub(crate) kept: &'a mut [u32],
@@ -175,7 +178,8 @@ impl Entries for PositionEntries<'_> {
     }
 }
 
-/// Keeps one value of `W` bytes with each number. `W` is 1, 2, 4 or 8.
+/// Entries that are values of `W` bytes: `values` has one value for each number of the list. The
+/// filter copies the values of the kept numbers to `kept`. `W` is 1, 2, 4 or 8.
 pub(crate) struct ValueEntries<'a, const W: usize> {
     pub(crate) values: &'a [[u8; W]],
     pub(crate) kept: &'a mut [[u8; W]],
@@ -205,8 +209,8 @@ impl<const W: usize> Entries for ValueEntries<'_, W> {
 }
 
 /// Checks whether filters of `set` are fast enough that each of several workers can filter a whole
-/// list. The result is true only for AVX-512, on machines that have it: only these filters were
-/// measured.
+/// list. The result is true only for AVX-512, on machines with AVX-512: only filters with AVX-512
+/// were measured.
 pub(crate) fn is_fast(set: InstructionSet) -> bool {
     set.min(InstructionSet::best()) >= InstructionSet::Avx512
 }
@@ -239,7 +243,7 @@ pub(crate) fn filter<N: Filtered<K>, K: Copy, B: Entries>(
         return 0;
     };
     match set.min(InstructionSet::best()) {
-        // SAFETY: the selected set is at most `best`, so the machine has it.
+        // SAFETY: the selected set is at most `best`, so the machine has the selected set.
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx512 => unsafe {
             with_avx512(
@@ -277,9 +281,9 @@ fn by_vectors<V: Vectors, N: Filtered<K>, K: Copy, B: Entries>(
     one_by_one(numbers, inside, kept, entries, (from, to))
 }
 
-/// [`filter`] of the numbers from position `first` on, one by one. `to` numbers were kept before.
-/// The loop has no branch on a number: such a branch would be mispredicted, because about half of
-/// the numbers may be kept, at random.
+/// [`filter`] of the numbers from position `first` on, one by one. `to` is the number of numbers
+/// that were kept before. The loop has no branch on a number: such a branch would be mispredicted,
+/// because about half of the numbers may be kept, at random.
 #[inline(always)]
 fn one_by_one<N: Filtered<K>, K: Copy, B: Entries>(
     numbers: &[N],

@@ -1,13 +1,15 @@
 //! The vector operations of a filter, for vectors with lanes of 32 bits.
 //!
-//! The module knows lanes and masks. It does not know instructions, nor what the lanes mean.
+//! The module knows lanes and masks. The module does not know instructions, nor what the lanes
+//! mean.
 
 /// Vectors of an instruction set. A vector has [`LANES`](Self::LANES) lanes of 32 bits. Bit `i` of
-/// a mask belongs to lane `i` or entry `i`.
+/// a mask belongs to lane `i` of a vector, or to entry (element) `i` of a slice.
 ///
 /// Slices have `LANES` entries, unless a function names another number. Functions that keep entries
-/// write the kept entries to the first entries of `to`, in order. The remaining entries of `to`
-/// have unspecified values. The functions must run only on machines that have the instruction set.
+/// write the entries whose mask bits are set to the first entries of `to`, in order. The remaining
+/// entries of `to` have unspecified values. The functions must run only on machines that have the
+/// instruction set.
 pub(crate) trait Vectors {
     const LANES: usize;
     type Lanes: Copy;
@@ -22,13 +24,14 @@ pub(crate) trait Vectors {
     fn positions(first: u32) -> Self::Lanes;
     /// Returns the low 32 bits of each number, one number in each lane.
     fn narrow(numbers: &[u64]) -> Self::Lanes;
-    /// Returns values of `W` bytes (1, 2 or 4), each in the low bytes of its lane.
+    /// Returns a vector with one value of `W` bytes (1, 2 or 4) in the low bytes of each lane.
     fn load<const W: usize>(values: &[[u8; W]]) -> Self::Lanes;
     /// Moves the lanes whose bits are set in `mask` to the first lanes, in order.
     fn compress(lanes: Self::Lanes, mask: u32) -> Self::Lanes;
     /// Writes the low `W` bytes of each lane `i` to `to[i]`.
     fn store<const W: usize>(lanes: Self::Lanes, to: &mut [[u8; W]]);
-    /// Keeps the values whose bits are set in `mask`. Both slices have `LANES / 2` entries.
+    /// Keeps the values of 8 bytes whose bits are set in `mask`. The slices `values` and `to` have
+    /// `LANES / 2` entries.
     fn keep_half(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]);
     /// Returns the number of set bits of `mask`.
     fn count(mask: u32) -> usize;

@@ -60,7 +60,7 @@ impl<'a, T> Rows<'a, T> {
     }
 
     /// For each destination number in order, prefetches later rows, and then calls `f` with the
-    /// address of the row of `numbered` and the address of the row of `other`. `each` itself
+    /// address of the row of `numbered` and the address of the row of `other`. The method itself
     /// accesses no element.
     #[inline(always)]
     fn each(self, f: impl Fn(*mut T, *const T)) {
@@ -207,8 +207,8 @@ const fn has_fixed_loop<T>() -> bool {
 /// have loops for fixed lengths in every case, see [`has_fixed_loop`]. A near loop does not
 /// prefetch and is short: all near loops together take 80 KB of code.
 ///
-/// Measured on a Xeon (Skylake), the ratio of the time of a near loop to the time of the loop for
-/// any length is 0.5 to 0.85 for rows of up to 8 elements of 8 bytes. The ratio is 0.65 to 0.95 for
+/// On a Xeon (Skylake), the time of a near loop was divided by the time of the loop for any length.
+/// This ratio is 0.5 to 0.85 for rows of up to 8 elements of 8 bytes. The ratio is 0.65 to 0.95 for
 /// rows of 8 to 32 elements of 2 bytes, and 0.5 to 0.65 for rows of 16 to 64 bytes. The ratio was
 /// up to 2 for rows of 8 bytes with elements of less than 8 bytes, so these rows have no near loop.
 const fn has_near_fixed_loop<T>(len: usize) -> bool {
@@ -216,10 +216,10 @@ const fn has_near_fixed_loop<T>(len: usize) -> bool {
 }
 
 /// Checks whether short rows are processed in arrays of fixed lengths, instead of by a loop over
-/// the whole row that the compiler vectorises. Measured on a Xeon (Skylake), the ratio of the time
-/// of arrays to the time of the compiler's loop is 1.1 to 1.5 for elements of 1 byte, and up to 1.4
-/// for elements of 2 bytes. The ratio is 0.5 to 1.07 for elements of 4 and 8 bytes. Elements of 16
-/// bytes were not measured.
+/// the whole row that the compiler vectorises. On a Xeon (Skylake), the time of arrays was divided
+/// by the time of the compiler's loop. This ratio is 1.1 to 1.5 for elements of 1 byte, and up to
+/// 1.4 for elements of 2 bytes. The ratio is 0.5 to 1.07 for elements of 4 and 8 bytes. Elements of
+/// 16 bytes were not measured.
 const fn uses_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }

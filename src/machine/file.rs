@@ -1,7 +1,8 @@
-//! Reads and writes a machine as text: one line for the cache sizes, one line for the vendor, one
-//! line for each rate, and one line for each variant.
+//! Reads and writes the description of a machine as text: one line for the cache sizes, one line
+//! for the vendor, one line for each rate, and one line for each variant.
 //!
-//! The module knows the names and values of rates and variants. It does not know their meaning.
+//! The module knows the names and values of rates and variants. The module does not know their
+//! meaning.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -23,7 +24,7 @@ const INVALID: &str = "invalid value; sizes and variants are whole numbers, rate
 /// Maximum size, in bytes, of a machine file. A file that [`Machine::write`] wrote has about 2 KiB.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Reason why a machine could not be read from a file or written to a file.
+/// Reason why the description of a machine could not be read from a file or written to a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
@@ -47,7 +48,7 @@ pub enum MachineError {
 }
 
 impl Machine {
-    /// Reads a machine from a file in the format of [`write`](Self::write).
+    /// Reads the description of a machine from a file in the format of [`write`](Self::write).
     ///
     /// The file must be a regular file of at most 64 KiB. Every line may be missing. Without a line
     /// for the caches, the machine has the [detected](Self::detected) cache sizes. Rates and kernel
@@ -65,7 +66,7 @@ impl Machine {
         text.parse()
     }
 
-    /// Writes the machine to a file for [`read`](Self::read).
+    /// Writes the description of the machine to a file that [`read`](Self::read) can read.
     ///
     /// # Errors
     ///
@@ -188,8 +189,8 @@ fn is_valid_rate(rate: &f64) -> bool {
     (0.0..1e12).contains(rate)
 }
 
-/// Parses exactly one value for each element of `places`, and stores it there. The error says what
-/// is wrong with the values.
+/// Parses exactly one value for each element of `places`, and stores each value in its element. The
+/// error says what is wrong with the values.
 fn fill<'t, T>(
     places: &mut [T],
     mut values: impl Iterator<Item = &'t str>,

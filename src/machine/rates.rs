@@ -9,16 +9,17 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::vendor::Vendor;
 
-/// Defines the table of rates. A row has the meaning of a rate, its name, its type, and its values
-/// for Intel and for AMD. Other vendors use the values for Intel. All values are for one core of a
-/// server with several cores. The word `step` marks a rate of instructions, which is lower on a
-/// faster core.
+/// Defines the table of rates. The entry of a rate has a comment with the meaning of the rate, the
+/// name and the type of the rate, and two values (or two lists of values): first for Intel, then
+/// for AMD. Other vendors use the values for Intel. All values are for one core of a server with
+/// several cores. The word `step` marks a rate of instructions, which is lower on a faster core.
 macro_rules! rates {
     ($(
         $(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr $(, $step:ident)?;
     )*) => {
         /// Costs in nanoseconds, unless a comment says that the rate is a ratio. If a rate has four
-        /// values, they are for the first-level, second-level and last-level cache and for memory.
+        /// values, the values are for the first-level, second-level and last-level cache and for
+        /// memory.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Rates {
             $($(#[$meaning])* pub(crate) $name: $numbers,)*
@@ -63,12 +64,13 @@ fn step(rate: &mut f64) -> &mut f64 {
 rates! {
     /// Cost of writing a cache line if lines are written in random order and prefetched early.
     random: [f64; 4] = [4.8, 2.2, 7.9, 12.0], [7.6, 3.5, 4.0, 1.2];
-    /// Two costs that are added to `random`: the cost of a miss of the translation buffer (TLB),
-    /// and the further cost of a miss whose page table is not in the second-level cache.
+    /// Two costs that are added to `random`. The first is the cost of a miss of the translation
+    /// buffer (TLB). The second is the further cost of a miss whose page table is not in the
+    /// second-level cache.
     page_walk: [f64; 2] = [9.0, 35.0], [13.0, 22.0];
     /// Rows in random order: cost of each cache line after the first line of a row, as a ratio of
-    /// the cost of the first line. In written rows, the ratio applies to the difference between a
-    /// random and an ordered line, and the cost of an ordered line is added.
+    /// the cost of the first line. In written rows, the ratio applies to the difference between the
+    /// costs of a random and an ordered line, and the cost of an ordered line is added.
     next_line: f64 = 0.0085, 0.039;
     /// Cost of writing a cache line if lines are written in the order of their addresses.
     ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.14, 0.12, 1.1, 8.7];
@@ -97,9 +99,11 @@ rates! {
     memory_workers: f64 = 8.0, 8.0;
     /// Cost of starting tasks on several workers and waiting until the last task ends.
     wake: f64 = 20000.0, 15000.0;
-    /// Cost of a tuple whose window is a single element, without combining and cache lines.
+    /// Cost of a tuple whose window is a single element, without the costs of combining elements
+    /// and of cache lines.
     element: f64 = 0.28, 0.27, step;
-    /// Cost of a tuple whose window is a row, without combining and cache lines.
+    /// Cost of a tuple whose window is a row, without the costs of combining elements and of cache
+    /// lines.
     row: f64 = 1.6, 1.3, step;
     /// Additional cost of each run of a window after its first run.
     run: f64 = 5.0, 5.0, step;
@@ -141,11 +145,12 @@ rates! {
     /// moving the tuple's position (longer windows).
     partition_value: f64 = 0.76, 3.3, step;
     /// Schedule by partition, kept plan, single elements: cost of moving the value of a tuple in
-    /// each execution, as a ratio of the cost of moving tuple and value in a one-shot call.
+    /// each execution. The rate is a ratio of the cost of moving tuple and value in a one-shot
+    /// call.
     values_again: f64 = 0.13, 0.63;
     /// Schedules by partition and by destination: additional cost of reading a row of updates that
-    /// is apart from the previous row, as a ratio of the modelled cost of reading a row at a random
-    /// position (`random_rows_cost` in `exec::cost`).
+    /// is apart from the previous row. The rate is a ratio of the modelled cost of reading a row at
+    /// a random position (`random_rows_cost` in `exec::cost`).
     partition_rows: f64 = 2.7, 0.89;
     /// Cost per tuple of sorting the list by destination.
     sort: f64 = 7.4, 8.1, step;
@@ -170,7 +175,7 @@ rates! {
     group_rows: f64 = 4.8, 1.2;
     /// Schedule "grouped": cost of combining 32 bytes, as a ratio of `vector`.
     group_vector: f64 = 2.3, 2.1;
-    /// Schedule "grouped": cost of combining elements if a vector of them needs several
+    /// Schedule "grouped": cost of combining elements if a vector of elements needs several
     /// instructions, as a ratio of the cost of combining other elements.
     group_heavy: f64 = 10.0, 14.0;
     /// Detecting duplicates in a bitmap with one bit per destination: cost of testing and setting

@@ -13,8 +13,8 @@ pub(crate) struct Variants {
     /// Bytes of the largest region whose windows are not prefetched. After the first tuples, the
     /// caches of a core hold the whole region, so prefetching costs more than it saves.
     pub(crate) near_bytes: u64,
-    /// The limit of `near_bytes` for a scatter whose windows have at most one cache line.
-    /// Prefetching short windows saves little, so this limit may be larger than `near_bytes`.
+    /// The value used instead of `near_bytes` for a scatter whose windows have at most one cache
+    /// line. Prefetching short windows saves little, so this value may be larger than `near_bytes`.
     pub(crate) near_short_bytes: u64,
     /// Minimum bytes of all updates from which on the updates are assumed to come from memory. Rows
     /// of more than one cache line are then prefetched if they are not read in order, even if the
@@ -26,26 +26,30 @@ pub(crate) struct Variants {
     pub(crate) stream_bytes: u64,
     /// Whether copies with streaming stores prefetch their source, with non-temporal prefetches.
     pub(crate) stream_prefetch: u64,
-    /// Whether to prefetch the next block of indices, if indices are checked block by block. Calls
-    /// without ranges (`ranged_tuples`) prefetch only if the output exceeds the first-level cache.
+    /// Whether to prefetch the next block of indices, if indices are checked block by block. If the
+    /// output is not divided into ranges (`ranged_tuples`), indices are prefetched only if the
+    /// output exceeds the first-level cache.
     pub(crate) index_prefetch: u64,
     /// Whether streaming stores are used for new memory too. The system has just cleared the pages
     /// of new memory, so a part of the pages is in the caches.
     pub(crate) stream_new: u64,
-    /// Tuples of the shortest list whose destination numbers are computed by several workers. If
-    /// one worker applies all tuples of a shorter list, this worker is faster if it has computed
-    /// the numbers itself.
+    /// Minimum number of tuples of a list whose destination numbers are computed by several
+    /// workers. If one worker applies all tuples of a shorter list, this worker is faster if it has
+    /// computed the numbers itself.
     pub(crate) numbered_tuples: u64,
-    /// Tuples of the shortest list of single elements that several workers apply without a plan.
-    /// Each worker checks all indices, and applies the tuples of its range of the output.
+    /// Minimum number of tuples of a list of single elements that several workers apply without a
+    /// plan. The output is divided into ranges, one for each worker. Each worker checks all
+    /// indices, and applies the tuples whose destinations are in its range of the output.
     pub(crate) ranged_tuples: u64,
-    /// Bytes of the smallest output that is divided into such ranges. With a smaller output, one
-    /// worker is as fast: it updates the output while it waits for the list to arrive from memory.
+    /// Minimum bytes of an output that is divided into ranges, one for each worker
+    /// (`ranged_tuples`). With a smaller output, one worker is as fast as several workers: the
+    /// worker updates the output while it waits for the list to arrive from memory.
     pub(crate) ranged_bytes: u64,
 }
 
 impl Variants {
-    /// The variants for vendors other than Intel and AMD. Small calls use them on every machine.
+    /// The variants for vendors other than Intel and AMD. Small calls use these variants on every
+    /// machine.
     pub(crate) const TYPICAL: Self = Self {
         near_bytes: 1 << 20,
         near_short_bytes: 4 << 20,

@@ -217,9 +217,9 @@ impl Operator {
         }
     }
 
-    /// Returns the form of a call. `data` and `updates` are shapes. `indices` and `strides` are the
-    /// shape and the strides of the indices. `updates` is `None` if the caller makes only a plan or
-    /// computes a shape.
+    /// Returns the form of a call. The arguments `data` and `updates` are shapes. The arguments
+    /// `indices` and `strides` are the shape and the strides of the indices. The argument `updates`
+    /// is `None` if the caller makes only a plan or computes a shape.
     #[inline(always)] // The smallest calls would wait for a copy of a returned form.
     pub(super) fn form(
         self,

@@ -345,9 +345,9 @@ impl<'p> Scatter<'p> {
     /// `true`.
     ///
     /// With `false` the first update of a destination replaces the existing value, and later
-    /// updates are combined with the result. `Sub` is different: the value of the destination
-    /// begins at 0, and every update is subtracted. A destination without updates keeps its
-    /// existing value. Without a reduction the option has no effect. ONNX always includes the
+    /// updates are combined with the result. The reduction `Sub` is different: the value of the
+    /// destination begins at 0, and every update is subtracted. A destination without updates keeps
+    /// its existing value. Without a reduction the option has no effect. ONNX always includes the
     /// existing value. Torch names the option `include_self`, and OpenVINO names it `use_init_val`.
     #[must_use]
     #[inline]

@@ -22,7 +22,7 @@ use crate::work::{self, Work};
 pub(crate) struct Duplicate {
     /// Position in the list of the later of the two tuples.
     pub(crate) tuple: usize,
-    /// Position in the list of the last earlier tuple with the destination of `tuple`.
+    /// Position in the list of the last tuple before `tuple` that has the destination of `tuple`.
     pub(crate) earlier: usize,
 }
 
@@ -63,9 +63,9 @@ pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     }
 }
 
-/// Returns the first duplicate and the last earlier tuple with the same destination. Returns `None`
-/// if all destinations are distinct. `count` is the exclusive upper bound of the destination
-/// numbers.
+/// Returns the first duplicate (a tuple with the destination of a tuple before it), and the last
+/// tuple before it with the same destination. Returns `None` if all destinations are distinct.
+/// `count` is the exclusive upper bound of the destination numbers.
 pub(crate) fn first_duplicate(
     destinations: &Destinations,
     count: u64,
@@ -93,10 +93,12 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate>
     })
 }
 
-/// Returns the position of the first number that occurs earlier in the list.
+/// Returns the position of the first number that is equal to a number before it in `numbers`.
+/// Returns `None` if all numbers are distinct.
 ///
-/// No plan contains a number that is not below `count`. The bitmap reports a number past its end as
-/// a duplicate. The sort of packed entries reports the first number that is not below `count`.
+/// No plan contains a number that is not below `count`. If `numbers` contains such a number, the
+/// bitmap reports a number past the end of the bitmap as a duplicate, and the sort of packed
+/// entries reports the first number that is not below `count`.
 fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= COMPARED_TUPLES {
@@ -331,8 +333,9 @@ impl Sorted {
         }
     }
 
-    /// Returns the packed entries and the mask of the bits that hold the tuple. Returns `None` if
-    /// the entries are not packed.
+    /// Returns the sorted entries of [`Self::Packed`], each a destination number and a tuple packed
+    /// in 64 bits, and the mask of the bits that hold the tuple. Returns `None` if the list is not
+    /// [`Self::Packed`].
     pub(crate) fn packed(&self) -> Option<(&[u64], u64)> {
         match self {
             Self::Packed { packing, list } => Some((list, packing.tuple_mask())),
@@ -341,7 +344,8 @@ impl Sorted {
     }
 }
 
-/// Keeps the last entry of each sequence of neighbouring entries with equal numbers.
+/// Removes all entries except the last entry of each sequence of neighbouring entries with equal
+/// numbers.
 fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
     let mut kept = 0;
     for at in 0..list.len() {

@@ -1,6 +1,6 @@
 //! The relation between destination numbers and offsets in an output.
 //!
-//! This module uses the layout of an output. It does not use the values of indices.
+//! This module uses the layout of an output. This module does not use the values of indices.
 
 use super::form::Form;
 use crate::operand::Layout;
@@ -22,11 +22,11 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Chooses between slice numbers and offsets for an output. Returns the relation and the
-    /// multipliers of the tuple axes. If one constant stride separates all slices of a repetition
-    /// in row-major order, or if the output is empty, destination numbers count slices. Otherwise a
-    /// destination number is the offset of a slice, relative to the slice with the lowest offset,
-    /// in elements.
+    /// Chooses between slice numbers and offsets for an output. Returns the relation, and the
+    /// multipliers of the axes that tuples index. If one constant stride separates all slices of a
+    /// repetition in row-major order, or if the output is empty, destination numbers count slices.
+    /// Otherwise a destination number is the offset of a slice, relative to the slice with the
+    /// lowest offset, in elements.
     pub(crate) fn new<'a>(output: &'a Layout<'_>, form: &Form) -> (Self, Multipliers<'a>) {
         // An output without elements is treated as contiguous, because its strides do not matter.
         let contiguous = Layout::contiguous(output.shape());
@@ -77,7 +77,8 @@ impl Scale {
     }
 }
 
-/// Multipliers of the tuple axes. The destination number of a tuple is `origin` plus the sum of its
+/// Multipliers of the tuple axes. A tuple axis is an axis of the output that one coordinate of each
+/// tuple indexes. The destination number of a tuple is `origin` plus the sum of the tuple's
 /// coordinates, each times the multiplier of its tuple axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multipliers<'a> {
@@ -101,8 +102,9 @@ impl<'a> Multipliers<'a> {
         }
     }
 
-    /// Returns the multiplier of tuple axis `axis`. A negative multiplier is returned as its two's
-    /// complement, because the arithmetic of destination numbers wraps.
+    /// Returns the multiplier of a tuple's coordinate on the tuple axis `axis`, in the sum that
+    /// gives the destination number. A negative multiplier is returned as its two's complement,
+    /// because the arithmetic of destination numbers wraps.
     #[inline(always)]
     pub(super) fn along(&self, axis: usize) -> u64 {
         match self.strides {

@@ -1,9 +1,10 @@
 //! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
 //! index is checked just before its update is applied.
 //!
-//! One worker or several workers apply the list. If there are several workers, either each worker
-//! updates a private copy of the output, and the copies are merged, or all workers update the same
-//! memory, each in its own range of elements (`ranges`).
+//! One worker or several workers apply the list. If there are several workers, they apply the list
+//! in one of two ways. In the first way, each worker updates a private copy of the output, and the
+//! copies are merged. In the second way, all workers update the same memory, each in its own range
+//! of elements (`ranges`).
 //!
 //! Usually the updates are applied to a copy of the output, so that an error leaves the output
 //! unchanged. The updates are applied directly to the output if it already holds the data, and
@@ -138,8 +139,8 @@ impl<'a> LongList<'a> {
     }
 
     /// Returns the identity and merge kernels for private copies, and the number of private copies.
-    /// `None` if the reduction has no private copies, if the list has too few tuples, or if there
-    /// would be only one copy.
+    /// The result is `None` if the reduction has no private copies, if the list has too few tuples,
+    /// or if there would be only one copy.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
@@ -230,7 +231,8 @@ impl<'a> LongList<'a> {
     }
 
     /// Returns the error of the first invalid index in the tuples from `first` to the end of the
-    /// list. `first` is the start of the first part in which a worker found an invalid index.
+    /// list. The position `first` is the start of the first part in which a worker found an invalid
+    /// index.
     fn check_from(&self, first: usize) -> Result<(), ScatterError> {
         self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }

@@ -1,15 +1,18 @@
-//! Chooses the route of a call: small, stream, planned, or nothing to write.
+//! Chooses the route of a call, that is, the code path that runs the call: small, stream, planned,
+//! or nothing to write.
 //!
 //! The choice depends on the options of the call, on shapes, layouts and sizes, and for long lists
-//! on the cache sizes of the machine. The values of indices affect the choice only in two cases:
-//! the tuples of a kept plan have few destinations, or the indices of an element scatter or gather
-//! are equal along rows. The code that runs a call only reads the choice.
+//! on the cache sizes of the machine. The values of indices affect the choice only in two cases. In
+//! the first case, the tuples of a kept plan have few destinations. In the second case, the indices
+//! of an element scatter or gather are equal along rows. The code that runs a call only reads the
+//! choice.
 //!
-//! The table is read from the top. The first row whose conditions hold gives the route of the call.
+//! The table below is read from the top. The first row whose conditions hold gives the route of
+//! the call.
 //!
 //! | route | when | why |
 //! |---|---|---|
-//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, destination numbers fit in 32 bits, and the call touches less than 512 KiB (estimated). If data is copied first, the data and the output are contiguous. If the operation needs groups, there are at most 64 tuples. If the plan is kept, later updates of the call do not overwrite most of the windows (estimated). | Setting up loops and choosing a schedule would cost more than the call. |
+//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, destination numbers fit in 32 bits, and the call touches less than 512 KiB (estimated). If data is copied first, the data and the output are contiguous. If the operation needs groups (all updates of one destination together), there are at most 64 tuples. If the plan is kept, later updates of the call do not overwrite most of the windows (estimated). | Setting up loops and choosing a schedule would cost more than the call. |
 //! | [`Nothing`](Route::Nothing) | The tensor that is written has no element. | Indices are still checked. |
 //! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
 //! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors. Duplicates are allowed, and the operation needs no groups. No copy of the output is needed if the output already holds the data, and the output is new memory or an index out of bounds is no error. Without a copy, the output has at most a quarter of the bytes of the last-level cache. With a copy, the output has at most the bytes of the second-level cache, and there are at least four tuples for each element. If tuples may be skipped, elements have at most 8 bytes. A long list whose workers would have no private copies has at most 6 workers. | Each index is checked just before its update is applied. A plan would write and read a destination number for each index, which costs more than the updates. |
@@ -114,8 +117,8 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Returns the choice for a plan that was made for this call. `facts` are the facts of the call
-    /// with this plan.
+    /// Returns the choice of a route and a schedule rule for a plan that was made for this call.
+    /// `facts` are the facts of the call with this plan.
     ///
     /// If the plan merged single elements into rows, the route is chosen again. Otherwise, and
     /// after a stream that failed, the choice stays unchanged.
@@ -334,15 +337,16 @@ impl Facts<'_> {
             && self.execution.begin().workers().parts() > MAX_RANGES
     }
 
-    /// Checks whether no tuple may be skipped, or the values of skipped tuples can be left out.
-    /// Only values of at most 8 bytes can be left out.
+    /// Checks whether the call can stream although its bounds rule may skip tuples. The updates of
+    /// skipped tuples are left out of a block of updates, which is possible only for updates of at
+    /// most 8 bytes. If the bounds rule skips no tuple, the result is true.
     fn can_skip(&self, bounds: Bounds) -> bool {
         bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
     }
 
     /// Checks whether the output of a scatter fits the cache that the table of this module states.
-    /// If the scatter works on a copy of the output, the function also checks that there are at
-    /// least [`TUPLES_OF_ELEMENT`] tuples for each element.
+    /// If the scatter works on a copy of the output, the function also checks that the number of
+    /// tuples is at least [`TUPLES_OF_ELEMENT`] times the number of elements.
     fn fits_caches(&self, flat: &Flat, bounds: Bounds) -> bool {
         let is_in_place = may_write_unchecked(self.is_new, self.copied.is_some(), bounds);
         if !is_in_place && flat.tuples / TUPLES_OF_ELEMENT < flat.elements {
@@ -386,8 +390,8 @@ pub(crate) fn note(route: Route) {
     let _ = route;
 }
 
-/// Returns the route of the last call on the calling thread, and clears the record. Tests of
-/// [`Explanation`]s use this function.
+/// Returns the route (code path) of the last call on the calling thread, and clears the stored
+/// route. Tests of [`Explanation`]s use this function.
 ///
 /// [`Explanation`]: crate::Explanation
 #[cfg(debug_assertions)]

@@ -112,8 +112,8 @@ typedef struct nds_options {
   uint32_t size;
   // Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
   int32_t reduction;
-  // What an index that is out of bounds does: 0 the call fails, 1 the tuple of the index is
-  // skipped, 2 the index is clamped to the nearest valid index.
+  // Treatment of an index out of bounds. 0: the call fails. 1: the tuple of the index is
+  // skipped. 2: the index is clamped to the nearest valid index.
   int32_t bounds;
   // 0: negative indices count from the end. 1: negative indices are out of bounds.
   int32_t forbid_negative;
@@ -132,17 +132,17 @@ typedef struct nds_options {
   // Thread pool of the host that runs the call. If null, the thread pool of the library runs the
   // call.
   const struct nds_pool *pool;
-  // Gradient of a scatter without a reduction. 0: only the last update of each destination
-  // receives the gradient of the destination, and the gradients of the other updates are 0. 1:
-  // every update receives the gradient of its destination.
+  // Gradient of a scatter without a reduction. With 0, only the last update of each destination
+  // receives the gradient of the destination. The gradients of the other updates are then 0.
+  // With 1, every update receives the gradient of its destination.
   int32_t none_gradient;
   // The library ignores this field. In older headers, these bytes are padding and may have any
   // values.
   int32_t reserved;
-  // Use of the pool's threads. 0: calls that run at the same time on the library's pool divide
-  // its threads. 1, latency: the call uses all threads that `max_threads` allows, also if other
-  // calls run. 2, throughput: the call runs on the calling thread. No result depends on this
-  // field.
+  // Use of the pool's threads. With 0, calls that run at the same time on the library's pool
+  // divide its threads. With 1 (latency), the call uses all threads that `max_threads` allows,
+  // also if other calls run. With 2 (throughput), the call runs on the calling thread. No result
+  // depends on this field.
   int32_t goal;
 } nds_options;
 
@@ -386,8 +386,8 @@ enum nds_status nds_plan_gather_elements(const DLTensor *data,
                                          struct nds_plan **plan);
 
 // Runs a plan. The argument updates must be null for a plan of a gather, and must not be null for
-// a plan of a scatter. Of the options of this call, the run uses only max_threads, pool and goal.
-// The other options are those with which the plan was made.
+// a plan of a scatter. The run uses only the options max_threads, pool and goal of this call. The
+// other options are those with which the plan was made.
 enum nds_status nds_plan_run(const struct nds_plan *plan,
                              const DLTensor *data,
                              const DLTensor *updates,

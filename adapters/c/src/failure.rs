@@ -1,8 +1,8 @@
-//! The failure of a C function: its status, its message and its facts.
+//! The failure of a C function: its status, its message and its position (the struct `Facts`).
 //!
-//! The facts of a failure are numbers that say where it occurred: the number of the tuple, the
-//! axis, the size of the axis, the index, and for a duplicate the number of the earlier tuple. This
-//! file converts each error of the crate `ndscatter` to a status and facts. This file does not
+//! `Facts` has the numbers that say where a failure occurred: the number of the tuple, the axis,
+//! the size of the axis, the index, and for a duplicate the number of the earlier tuple. This file
+//! converts each error of the crate `ndscatter` to a status and a `Facts`. This file does not
 //! depend on C structs or on the functions that report a failure to C.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::status::{Facts, nds_status};
 
 /// The failure of a C function.
 ///
-/// Each constructor also stores the message and the facts for `nds_last_error` on the calling
+/// Each constructor also stores the message and the [`Facts`] for `nds_last_error` on the calling
 /// thread, without an allocation. Therefore, the last `Failure` that a C function makes must be the
 /// failure that this C function returns.
 #[derive(Debug)]

@@ -74,8 +74,8 @@ unsafe fn scatter(
 ) -> nds_status {
     boundary::cross(|| {
         // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
-        // call (contract of this function). `*data` is read after `dlpack::view` has refused a null
-        // `data`.
+        // call (contract of this function). This code reads `*data` after `dlpack::view` has
+        // refused a null `data`.
         unsafe {
             let options = Options::new(options)?;
             let operator = request.operator()?;
@@ -113,8 +113,8 @@ unsafe fn gather(
 ) -> nds_status {
     boundary::cross(|| {
         // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
-        // call (contract of this function). `*read` is read after `dlpack::view` has refused a null
-        // `read`.
+        // call (contract of this function). This code reads `*read` after `dlpack::view` has
+        // refused a null `read`.
         unsafe {
             let options = Options::new(options)?;
             let gather = options.gather(request.operator()?)?;

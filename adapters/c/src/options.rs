@@ -23,8 +23,8 @@ pub struct nds_options {
     pub size: u32,
     /// Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
     pub reduction: i32,
-    /// What an index that is out of bounds does: 0 the call fails, 1 the tuple of the index is
-    /// skipped, 2 the index is clamped to the nearest valid index.
+    /// Treatment of an index out of bounds. 0: the call fails. 1: the tuple of the index is
+    /// skipped. 2: the index is clamped to the nearest valid index.
     pub bounds: i32,
     /// 0: negative indices count from the end. 1: negative indices are out of bounds.
     pub forbid_negative: i32,
@@ -43,17 +43,17 @@ pub struct nds_options {
     /// Thread pool of the host that runs the call. If null, the thread pool of the library runs the
     /// call.
     pub pool: *const nds_pool,
-    /// Gradient of a scatter without a reduction. 0: only the last update of each destination
-    /// receives the gradient of the destination, and the gradients of the other updates are 0. 1:
-    /// every update receives the gradient of its destination.
+    /// Gradient of a scatter without a reduction. With 0, only the last update of each destination
+    /// receives the gradient of the destination. The gradients of the other updates are then 0.
+    /// With 1, every update receives the gradient of its destination.
     pub none_gradient: i32,
     /// The library ignores this field. In older headers, these bytes are padding and may have any
     /// values.
     pub reserved: i32,
-    /// Use of the pool's threads. 0: calls that run at the same time on the library's pool divide
-    /// its threads. 1, latency: the call uses all threads that `max_threads` allows, also if other
-    /// calls run. 2, throughput: the call runs on the calling thread. No result depends on this
-    /// field.
+    /// Use of the pool's threads. With 0, calls that run at the same time on the library's pool
+    /// divide its threads. With 1 (latency), the call uses all threads that `max_threads` allows,
+    /// also if other calls run. With 2 (throughput), the call runs on the calling thread. No result
+    /// depends on this field.
     pub goal: i32,
 }
 

@@ -196,8 +196,8 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
 }
 
 /// Runs a plan. The argument updates must be null for a plan of a gather, and must not be null for
-/// a plan of a scatter. Of the options of this call, the run uses only max_threads, pool and goal.
-/// The other options are those with which the plan was made.
+/// a plan of a scatter. The run uses only the options max_threads, pool and goal of this call. The
+/// other options are those with which the plan was made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_run(
     plan: *const nds_plan,

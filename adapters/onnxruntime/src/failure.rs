@@ -1,5 +1,7 @@
-//! The failure of a call from the host. `api` converts it to a status of the host.
+//! The failure of a call from the host to this library.
 //!
+//! The module `api` converts a failure to an `OrtStatus`, an object of the host with an error code
+//! and a message. If a function of the host failed, `api` returns the `OrtStatus` of that function.
 //! This module maps the errors of the crate `ndscatter` to the host's error codes.
 
 use std::fmt;
@@ -10,7 +12,8 @@ use ort_sys::{OrtErrorCode, OrtStatus};
 /// The failure of a call from the host to this library.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A function of the host failed with this status. The library returns this status to the host.
+    /// A function of the host failed with this status object. The library returns this object to
+    /// the host.
     Host(*mut OrtStatus),
     /// A failure of this library: an error code from the host's list of codes, and a message.
     Own(OrtErrorCode, String),

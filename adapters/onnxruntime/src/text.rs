@@ -62,8 +62,8 @@ impl Strings<'_> {
     }
 
     /// Writes the strings of `output`. `in_place`: whether `output` has the memory of the data. If
-    /// `in_place` is true, this function writes only the strings that have updates. Otherwise it
-    /// writes all strings.
+    /// `in_place` is true, this function writes only the strings that have updates. Otherwise this
+    /// function writes all strings.
     ///
     /// # Safety
     ///
@@ -79,9 +79,10 @@ impl Strings<'_> {
         let mut bytes = Vec::new();
         let mut copy = |from, position, to| {
             bytes.clear();
-            // SAFETY: the tensors are valid (contract of this function). `position` is less than
-            // the number of strings of `from`, because `plan` computed it or it is a position in
-            // the data. `to` is a position in the data, and `output` has the shape of the data.
+            // SAFETY: the tensors are valid (contract of this function). The index `position` is
+            // less than the number of strings of `from`, because `plan` computed it or it is a
+            // position in the data. The index `to` is a position in the data, and `output` has the
+            // shape of the data.
             unsafe {
                 api.append_string(from, position, &mut bytes)?;
                 api.set_string(output, to, &bytes)
@@ -122,10 +123,10 @@ impl Strings<'_> {
                         continue;
                     };
                     let mut joined = Vec::new();
-                    // SAFETY: the tensors are valid (contract of this function). `to` is less than
-                    // the number of strings of the data, and `output` has the shape of the data.
-                    // `update` is less than the number of updates, because `plan` computed one
-                    // destination per update.
+                    // SAFETY: the tensors are valid (contract of this function). The index `to` is
+                    // less than the number of strings of the data, and `output` has the shape of
+                    // the data. The index `update` is less than the number of updates, because
+                    // `plan` computed one destination per update.
                     unsafe {
                         if *with_self {
                             api.append_string(self.data.value, to, &mut joined)?;
@@ -142,17 +143,18 @@ impl Strings<'_> {
     }
 }
 
-/// The sources of the strings that a scatter writes.
+/// The strings of the data and the updates from which a scatter makes the strings of its output.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Sources of a scatter with the reduction none: for each string of the output, the position of
-    /// the string that is copied. A position below the number of elements of data is a position in
-    /// data. Positions in updates follow: the first update has the number of elements of data as
-    /// its position.
+    /// Source strings of a scatter with the reduction none: for each string of the output, the
+    /// position of the string that is copied. A position below the number of elements of data is a
+    /// position in data. Positions in updates follow: the first update has the number of elements
+    /// of data as its position.
     Moves(Vec<usize>),
-    /// Sources of a scatter with the reduction add. `destinations`: for each update, the position
-    /// of its destination in data, counted from 1, or 0 if the update is skipped. `with_self`:
-    /// whether the result begins with the existing string.
+    /// Destinations of the strings that a scatter with the reduction add concatenates. For each
+    /// update, `destinations` has the position of the update's destination in data, counted from 1,
+    /// or 0 if the update is skipped. The field `with_self` states whether each concatenated string
+    /// begins with the existing string.
     Joins {
         destinations: Vec<usize>,
         with_self: bool,

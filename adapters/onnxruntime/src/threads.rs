@@ -1,7 +1,7 @@
 //! The host's threads as a pool.
 //!
 //! This module runs tasks with the host's parallel-for, and measures the number of the host's
-//! threads. It depends on threads and time, not on tensors.
+//! threads. This module depends on threads and time, not on tensors.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use ort_sys::OrtKernelContext;
 use crate::api::Api;
 use crate::failure::Failure;
 
-/// Timeout of a probe. A probe ([`HostPool::probe`]) counts the host's threads. It ends if no
+/// Timeout of a probe. A probe ([`HostPool::probe`]) counts the host's threads. A probe ends if no
 /// further thread starts a task within this time. The timeout is longer than the wake-up time of a
 /// sleeping thread, which is at least 50 microseconds.
 const PATIENCE: Duration = Duration::from_micros(200);
@@ -26,9 +26,9 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// The host does not report this number. Either the session's options configure it, or probes
 /// measure it. A *probe* runs tasks on the host's threads, and the tasks count these threads. A
 /// probe may find fewer threads than processors, because other work keeps threads busy. The probe
-/// is therefore repeated in later runs, until a probe finds one thread per processor. Until then,
-/// the runs with the numbers 1, 2, 4, 8 and so on (powers of 2) and the multiples of [`INTERVAL`]
-/// make a probe. Only runs that may use several threads are counted.
+/// is therefore repeated in later runs, until a probe finds as many threads as processors. Until
+/// then, the runs with the numbers 1, 2, 4, 8 and so on (powers of 2) and the multiples of
+/// [`INTERVAL`] make a probe. Only runs that may use several threads are counted.
 #[derive(Debug)]
 pub(crate) struct Workers {
     /// Number of threads: the configured number, or the largest number of threads that a probe has
@@ -118,8 +118,9 @@ impl<'k> HostPool<'k> {
     /// Returns the number of the host's threads that start a task of this probe.
     ///
     /// Each task keeps its thread busy until the probe ends, so that other threads start the other
-    /// tasks. The probe ends when one thread per processor has started a task, or when no further
-    /// thread has started a task within [`PATIENCE`].
+    /// tasks. The probe ends when the number of different threads that have started a task reaches
+    /// the number of processors, whichever processors these threads run on. The probe also ends
+    /// when no further thread has started a task within [`PATIENCE`].
     fn probe(&self, processors: usize) -> usize {
         let seen = Mutex::new(Seen {
             threads: HashSet::new(),

@@ -1,8 +1,8 @@
 """The sequential reference: applies the updates of a scatter in their order, one after another.
 
-The reference computes 16-bit floats in float32. It rounds to 16 bits after every update, or once at
-the end if `accumulate` is `wide`, as docs/semantics.md specifies. This module depends only on
-numpy, not on the library or on ONNX Runtime.
+The reference computes 16-bit floats in float32. The reference rounds to 16 bits after every update,
+or once at the end if `accumulate` is `wide`, as docs/semantics.md specifies. This module depends
+only on numpy, not on the library or on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ def elements_destinations(data: Array, indices: Array, axis: int, rules: Rules) 
 
 
 def combine(reduction: str, current: Any, update: Any) -> Any:
-    """Returns the result of one update of an element. `current`: value of the element before. Both
-    values have the type of the computation: float32 for 16-bit floats, else the element type."""
+    """Returns the new value of an element after one update. `current` is the value of the element
+    before this update. `current` and `update` have the type of the computation: float32 for 16-bit
+    floats, else the element type."""
     if isinstance(current, str):
         return {"none": update, "add": current + update}[reduction]
     if isinstance(current, np.bool_):
@@ -172,8 +173,8 @@ def tensor_scatter(
     rules: Rules = STANDARD,
 ) -> Array:
     """Returns the cache `data` with the rows of updates written into it. `indices` holds one
-    position per sequence, at which the rows of the sequence begin. `None`: all begin at position
-    0."""
+    position per sequence, at which the rows of the sequence begin. If `indices` is `None`, the
+    rows of all sequences begin at position 0."""
     axis %= data.ndim
     size, length = data.shape[axis], updates.shape[axis]
     result = data.copy()
@@ -195,8 +196,8 @@ UFUNCS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximu
 
 
 def fast(data: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> Array:
-    """Returns data after updates of `data[where]`. Tests use it for large arrays, because `apply`
-    is too slow for them.
+    """Returns data after updates of `data[where]`. Tests use this function for large arrays,
+    because `apply` is too slow for large arrays.
 
     numpy applies the updates in their order. For `min` and `max`, data and updates must not contain
     zeros, because numpy may return either zero for the pair +0 and -0.

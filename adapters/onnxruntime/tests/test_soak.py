@@ -35,14 +35,14 @@ from common import (
 
 SECONDS = float(os.environ.get("NDSCATTER_SOAK_SECONDS", "3"))
 # Maximum growth of memory in bytes, in the tests of failing runs and of strings. Allocators may
-# keep this amount. A leak of one output tensor per run would exceed it.
+# keep this amount. A leak of one output tensor per run would exceed this amount.
 ROOM = 48 << 20
 # Number of consecutive time windows in which the growth of memory is measured. A leak adds memory
 # in every window. The host's memory arena grows by up to 100 MiB when more runs are concurrent than
 # ever before. The arena does not grow in every window, so the test checks the smallest growth.
 WINDOWS = 4
-# Limit of the memory growth in bytes per run. The test fails if the growth reaches this limit in
-# every window.
+# Limit of the growth of memory in a time window (see `WINDOWS`), in bytes per run of that window.
+# The test fails if the growth reaches this limit in each of the time windows.
 LEAK_PER_RUN = 256
 
 

@@ -31,8 +31,8 @@ orbits, steps, size = (2_000, 30, 128) if args.quick else (20_000, 220, 512)
 # An orbit is a sequence of points that begins at a random point. One array operation computes a step of
 # all orbits. The first 20 points of each orbit are dropped, because they may not be on the attractor yet.
 #
-# |x| is at most 1 + |c|, and |y| is at most 1 + |d|. With the constants below, x and y of all points are
-# therefore between -2 and 2.
+# |x| is at most 1 + |c|, and |y| is at most 1 + |d|. With the constants c and d below, the coordinates x
+# and y of all points are therefore between -2 and 2.
 
 # %%
 a, b, c, d = -1.4, 1.6, 1.0, 0.7
@@ -96,8 +96,8 @@ print_table("pairs of coordinates", race(pairs, rounds))
 # ## From pixel numbers
 #
 # The number of a pixel is `row * size + column`, so the image is a vector of bins. `ndscatter.bincount`
-# accepts the arguments of `np.bincount`. It has an additional argument `out=`, an array of any numeric type
-# whose elements it overwrites with the counts.
+# accepts the arguments of `np.bincount`. An additional argument `out=` is an array of any numeric type. The
+# function overwrites the elements of `out` with the counts.
 
 # %%
 pixel = row * size + column

@@ -413,9 +413,9 @@ functions! {
     /// depend on the number of threads. A kernel gives no warning if a float overflows.
     ///
     /// In some calls, numpy's own function runs instead of a kernel. Examples are types for which
-    /// ndscatter has no arithmetic, and types for which a kernel's result could differ from
-    /// numpy's result: an `a` of float32 with a `b` of float64 that float32 does not represent
-    /// exactly.
+    /// ndscatter has no arithmetic, and types for which a kernel's result could differ from numpy's
+    /// result. An example of the latter is an `a` of float32 with a `b` of float64 that float32
+    /// does not represent exactly.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1, 2, 3, 4])

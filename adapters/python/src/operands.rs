@@ -42,7 +42,7 @@ fn array_py<'py>(array: &Array<'py>) -> PyResult<Python<'py>> {
 }
 
 /// Reads the updates of a call. If the updates are not an array (for example, a list or a number),
-/// numpy converts them to an array, and this array is cast to the element type of `data`.
+/// numpy converts them to an array. This array is then cast to the element type of `data`.
 #[inline]
 pub(crate) fn updates<'py>(source: Source<'py>, data: &Array<'py>) -> PyResult<Array<'py>> {
     let array = source.read()?;
@@ -81,8 +81,9 @@ pub(crate) struct Operands<'py> {
 
 impl<'py> Operands<'py> {
     /// Prepares the arrays of a call. If the crate knows the dtypes of all arrays, and all elements
-    /// are aligned and in the machine's byte order, the arrays stay as they are. `is_moved` is true
-    /// for a call without a reduction, which copies elements and does not compute with them.
+    /// are aligned and in the machine's byte order, the arrays stay as they are. The argument
+    /// `is_moved` is true for a call without a reduction, which copies elements and does not
+    /// compute with them.
     #[inline]
     pub(crate) fn new(
         data: Array<'py>,

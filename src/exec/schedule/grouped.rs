@@ -13,16 +13,17 @@ use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workl
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::plan::{Sorted, Span};
 
-/// Maximum number of groups in one kernel call. If a call has this number of groups, the overhead
-/// of the call is negligible.
+/// Maximum number of groups in one kernel call. A group has all tuples of one destination. If a
+/// call has this number of groups, the overhead of the call is negligible.
 const GROUPS: usize = 64;
 
 pub(super) struct Grouped;
 
 impl Scheduler for Grouped {
-    /// Cuts the list of sorted tuples between groups. If a window has at least [`WIDE_BYTES`] bytes
-    /// per part, windows are cut into columns, and the list into fewer parts. Columns also balance
-    /// the work if a small number of groups has most of the tuples.
+    /// Cuts the list of sorted tuples between groups (all tuples of one destination). If a window
+    /// has at least [`WIDE_BYTES`] bytes per part, windows are cut into columns, and the list into
+    /// fewer parts. Columns also balance the work if a small number of groups has most of the
+    /// tuples.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {
             return Err(Reason("updates are not combined"));
@@ -54,8 +55,9 @@ impl Scheduler for Grouped {
         let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
         if let Some(pass) = transfer.pass() {
             return each_part(divided, sorted, |tile, positions, window| {
-                // `Transfer::by_groups` numbers the elements of a whole window from 0. `window.dst`
-                // is the number of the first element of the tile's columns.
+                // In a transfer of `Transfer::by_groups`, offsets of elements are positions in a
+                // whole window, counted from 0. `window.dst` is the position of the first element
+                // of the tile's columns.
                 let first = window.dst.unsigned_abs();
                 let columns = first..first + window.elements();
                 // SAFETY: each destination has all its tuples in the tile, or none
@@ -123,14 +125,14 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Combines the updates of whole groups in one repetition. `positions` is the range of the
-    /// sorted list that has the tuples of these groups. `origin` has the offsets of the repetition
-    /// in the output and in the updates.
+    /// Combines the updates of whole groups in one repetition. A group has all tuples of one
+    /// destination. `positions` is the range of the sorted list that has the tuples of these
+    /// groups. `origin` has the offsets of the repetition in the output and in the updates.
     ///
     /// # Safety
     ///
-    /// No other code reads or writes `window` at the destinations of these positions, in the
-    /// repetition that begins at `origin`.
+    /// No other code reads or writes `window` at the destinations of the tuples at `positions`, in
+    /// the repetition that begins at `origin`.
     #[expect(
         unsafe_code,
         reason = "the contract of the kernel passes to the caller"
@@ -150,19 +152,22 @@ impl Groups<'_> {
             len += 1;
             if len == GROUPS || tuples.end == last {
                 // SAFETY: the caller of `fold_all` guarantees exclusive access to the windows of
-                // these groups.
+                // the destinations of `groups`.
                 unsafe { self.fold_runs(window, origin.1, &groups[..len]) };
                 len = 0;
             }
         }
     }
 
-    /// Combines the updates of at most [`GROUPS`] groups, with one kernel call for each run of
-    /// `window`. `src` is the offset at which the repetition begins in the updates.
+    /// Combines the updates of at most [`GROUPS`] groups. A group has all tuples of one
+    /// destination. The function calls the kernel once for each run of `window`, that is, for each
+    /// innermost loop over elements at one stride. `src` is the offset at which the repetition
+    /// begins in the updates.
     ///
     /// # Safety
     ///
-    /// No other code reads or writes the elements of `window` at the offsets of `groups`.
+    /// No other code reads or writes the elements of `window` at the destination offsets in
+    /// `groups`.
     #[expect(unsafe_code, reason = "the only call of a kernel for groups")]
     unsafe fn fold_runs(&self, window: &Span, src: isize, groups: &[Group]) {
         let run = window.run();
@@ -182,7 +187,7 @@ impl Groups<'_> {
             let src = self.transfer.access().read_at(window.src + loop_src + src);
             // SAFETY: `Transfer::new` requires valid tensors. The plan has checked all
             // destinations. `sources::sources` has placed the sources of the sorted tuples. The
-            // caller guarantees that nothing else uses the windows of `groups`.
+            // caller guarantees that nothing else uses the windows of the destinations of `groups`.
             unsafe { (self.kernel)(dst, src, groups, run_of_groups) };
         }
     }

@@ -1,6 +1,7 @@
 //! The trait of all schedules, and the types that its functions return.
 //!
-//! This module knows divisions, preparations and reasons. It does not know any particular schedule.
+//! This module knows divisions, preparations and reasons. This module does not know any particular
+//! schedule.
 
 use std::fmt;
 
@@ -19,7 +20,7 @@ pub(super) trait Scheduler: Sync {
 
     /// Returns how this schedule divides a transfer among `parts` workers. Returns a [`Reason`] if
     /// this schedule cannot run the transfer, or would not give the bits of the sequential
-    /// reference loop. Reads no tuples of the list, except for the sample.
+    /// reference loop. The function reads no tuples of the list, except for a sample of the tuples.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
     /// Returns the step that [`Self::run`] runs before its first write, and the memory for this
@@ -59,7 +60,8 @@ pub(crate) enum Step {
     Sort,
     /// Sorts tuples into ranges of destinations. The tuples of a range keep their order.
     Partition,
-    /// Takes or allocates scratch memory for private copies.
+    /// Gets scratch memory for private copies of the output's windows: from a cache of scratch
+    /// buffers, or by an allocation.
     TakeCopies,
 }
 
@@ -70,8 +72,8 @@ impl Preparation {
         Self { step, bytes }
     }
 
-    /// Returns the preparation of a schedule that writes windows in the order of tuples. The
-    /// preparation detects duplicates if the use of streaming stores depends on their absence.
+    /// Returns the preparation of a schedule that writes windows in the order of tuples. If
+    /// streaming stores are allowed only without duplicates, the preparation detects duplicates.
     pub(super) fn of_streaming(work: &Workload<'_>) -> Self {
         match work.streaming() {
             Streaming::IfDistinct => Self::new(Step::DetectToStream, work.detection_bytes),

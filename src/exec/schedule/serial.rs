@@ -10,7 +10,8 @@ impl Scheduler for Serial {
         true
     }
 
-    /// Always succeeds. If an operation needs groups, `choice::choose` does not try this schedule.
+    /// Always returns a division with one task. If an operation must process all updates of one
+    /// destination together, `choice::choose` does not try the serial schedule.
     fn divide(&self, _: &Workload<'_>, _: usize) -> Result<Division, Reason> {
         Ok(Division::Whole)
     }

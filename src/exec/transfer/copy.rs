@@ -160,9 +160,9 @@ impl<'a> Divided<'a, '_> {
     }
 
     /// Multiplies the whole output by the operation's factor after the tasks of the division have
-    /// ended, unless the operation has no factor for the output or the tasks have already
-    /// multiplied their parts. A call in place multiplies nothing here. The output is divided among
-    /// the workers as in [`Self::copy_before`].
+    /// ended. The function multiplies nothing if the operation has no factor for the output, or if
+    /// the tasks have already multiplied their parts. A call in place multiplies nothing here. The
+    /// output is divided among the workers as in [`Self::copy_before`].
     pub(in super::super) fn multiply_after(&self) -> Result<(), ScatterError> {
         if self.transfer.access.operation.multiply.is_none() || self.fused_copy().is_some() {
             return Ok(());
@@ -188,8 +188,8 @@ impl<'a> Divided<'a, '_> {
     }
 
     /// Returns the loops of the copy of data, if tiles are separate regions of the output. Each
-    /// task then copies the data of a tile just before it applies the windows of the tile. `None`:
-    /// there is no data, or all data is copied before the first tile.
+    /// task then copies the data of a tile just before it applies the windows of the tile. The
+    /// result is `None` if there is no data, or if all data is copied before the first tile.
     pub(in super::super) fn fused_copy(&self) -> Option<&'a CopyGeometry> {
         let transfer = self.transfer;
         let copy = transfer.copy.as_ref()?;
@@ -222,9 +222,9 @@ impl Transfer<'_> {
             return apply();
         };
         // A slice is all elements of one repetition that one destination number addresses. For a
-        // tile with a range of destination numbers, only the slices of these numbers are copied: a
-        // copy of the whole repetition would overwrite slices of other tiles. `fused_copy` has
-        // checked that the loops over slices need no allocation.
+        // tile with a range of destination numbers, only the slices of these numbers are copied. A
+        // copy of the whole repetition would overwrite slices of other tiles. The method
+        // `fused_copy` has checked that the loops over slices need no allocation.
         let slices = tile.destinations().map(|numbers| {
             let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             let slices = copy.span_of_slices(position(numbers.start), position(numbers.end));

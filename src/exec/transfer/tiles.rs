@@ -15,8 +15,8 @@ use crate::work::{self, Work};
 /// A transfer that a schedule has divided, and the workers that run it.
 ///
 /// `division` is the result of `Scheduler::divide` for this transfer and some number of parts, or
-/// is [`Division::Whole`]. `Candidate::run` sets `division`. `ByPartition` changes its partition
-/// size if a kept plan has stored partitions of another size.
+/// is [`Division::Whole`]. The method `Candidate::run` sets `division`. The schedule `ByPartition`
+/// changes its partition size if a kept plan has stored partitions of another size.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Divided<'a, 'w> {
     pub(in super::super) transfer: &'a Transfer<'a>,
@@ -51,8 +51,8 @@ impl Divided<'_, '_> {
         unsafe { self.each_tile(pieces, &whole, apply) }
     }
 
-    /// Runs `task` once with each tile of `pieces`. The tiles are distributed among as many tasks
-    /// of the pool as `self.division` has.
+    /// Runs `task` once with each tile of `pieces`. The tiles are distributed among
+    /// `self.division.tasks()` tasks of the pool.
     ///
     /// # Safety
     ///

@@ -116,8 +116,9 @@ impl Transfer<'_> {
             && self.plan.facts().breaks * 2 < self.plan.tuples()
     }
 
-    /// Returns the kernels for single elements, if the windows of a scatter are single elements
-    /// that are not joined, and if their sources are contiguous or are all the same element.
+    /// Returns the kernels for single elements, under two conditions. The windows of a scatter are
+    /// single elements that are not joined. The sources of the windows are contiguous or are all
+    /// the same element.
     pub(in super::super) fn single_elements(&self) -> Option<Elements> {
         let elements = self.element_kernels()?;
         (self.source_step() == Some(1) || self.is_one_value()).then_some(elements)
@@ -220,9 +221,10 @@ impl Transfer<'_> {
         if let (Some(elements), Some(first)) = (self.single_elements(), first) {
             let source = self.access.read_at(read + first);
             // SAFETY: the caller of `Transfer::new` guarantees that the tensors are valid, and the
-            // plan has checked the destination numbers against their layout. `single_elements` has
-            // checked that windows are single elements with contiguous sources or one source. The
-            // caller guarantees that nothing else accesses the written windows.
+            // plan has checked the destination numbers against their layout. The method
+            // `single_elements` has checked that windows are single elements with contiguous
+            // sources or one source. The caller guarantees that nothing else accesses the written
+            // windows.
             return unsafe {
                 self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
@@ -318,8 +320,8 @@ impl Transfer<'_> {
     }
 
     /// Applies single elements of a plan that skipped tuples. Their values are not contiguous in
-    /// the updates, so they are first collected on the stack. `written` is the offset of window
-    /// number 0 in the output. `read` is the offset of the first update.
+    /// the updates, so they are first collected on the stack. The argument `written` is the offset
+    /// of window number 0 in the output. The argument `read` is the offset of the first update.
     ///
     /// # Safety
     ///

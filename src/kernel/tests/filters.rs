@@ -19,8 +19,8 @@ fn random_numbers(bits: &mut Bits, len: usize, lowest: u64, count: u64) -> Vec<u
     (0..len).map(|_| lowest + bits.next() % count).collect()
 }
 
-/// Returns ranges for a list of numbers: ranges that contain no number, all numbers, or some
-/// numbers, a range with only the first number, and a range with only the last number.
+/// Returns ranges for a list of numbers. Some ranges contain no number, all numbers, or some
+/// numbers. One range contains only the first number, and one range contains only the last number.
 fn ranges(numbers: &[u64], lowest: u64, count: u64) -> Vec<Range<u64>> {
     let (middle, end) = (lowest + count / 2, lowest + count);
     let mut ranges = vec![
@@ -39,7 +39,7 @@ fn ranges(numbers: &[u64], lowest: u64, count: u64) -> Vec<Range<u64>> {
 }
 
 /// Checks that `run` keeps the numbers of `numbers` that are in `range`, as integers of type `K`,
-/// and the entry of each kept number. `run` gets room for all numbers and all entries.
+/// and the entry of each kept number. The function `run` gets room for all numbers and all entries.
 fn check<N, K, E>(
     numbers: &[N],
     range: &Range<u64>,

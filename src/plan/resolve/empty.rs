@@ -105,6 +105,7 @@ impl Repeated<'_> {
     /// has fewer stored positions than positions, the range is the whole list. Otherwise the range
     /// begins at `first_applied` and ends with the next tuple that reads the same indices. That
     /// next tuple is a duplicate, unless its position along a batch dim is one of its coordinates.
+    /// Only gathers have batch dims with empty windows, and a gather has no duplicates.
     fn duplicate_search(&self, first_applied: usize, listed: usize) -> (usize, usize) {
         let Some(repeated) = self
             .stored

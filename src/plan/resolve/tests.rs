@@ -64,8 +64,8 @@ impl List<'_> {
     }
 
     /// Returns the position that the coordinate `index` addresses on an axis of `size` positions.
-    /// Returns `None` if the tuple of the coordinate is skipped, and an error if the coordinate is
-    /// an error.
+    /// Returns `None` if the tuple of the coordinate is skipped, and an error if the bounds rule
+    /// makes the coordinate an error.
     fn position(&self, index: i32, size: usize) -> Result<Option<usize>, ()> {
         let size = i32::try_from(size).expect("a short axis");
         let wraps = index < 0 && self.rules.wrap(1) == 1;
@@ -154,8 +154,9 @@ impl List<'_> {
         expected.is_ok()
     }
 
-    /// Checks the methods whose destination numbers count slices: the methods for small calls and
-    /// for contiguous lists.
+    /// Checks the functions of [`Tuples`] that compute destination numbers which count slices.
+    /// Small calls use one of these functions. The other functions are for indices without gaps
+    /// between them, and are checked only if the indices are contiguous.
     fn check_slices(
         &self,
         expected: &Result<Vec<Option<isize>>, ScatterError>,

@@ -370,7 +370,7 @@ impl<'a> Tuples<'a> {
             let block = &mut numbers[done..done + len];
             // SAFETY: `cursor` computes its offset from the sizes and strides of the view. The
             // block ends at the end of the row at the latest, and the list has a tuple for each
-            // entry of the block. `I` is the type of the indices, because all callers have
+            // entry of the block. The type `I` is the type of the indices, because all callers have
             // dispatched on it. If `copy` is empty, the stride of the row in `indices` is 1, and no
             // other code can write the memory of the indices ([`Integers::is_foreign`] is false).
             if !unsafe { self.number_block(cursor, copy, block) } {
@@ -543,7 +543,8 @@ impl<'a> Tuples<'a> {
                 let mut index = I::default();
                 let offset = offset.wrapping_add(place);
                 // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the
-                // view. `I` is the type of the indices, because `resolve_all` has dispatched on it.
+                // view. The type `I` is the type of the indices, because `resolve_all` has
+                // dispatched on it.
                 unsafe { (self.indices).read_run(offset, 0, from_mut(&mut index)) };
                 index
             });
@@ -586,8 +587,8 @@ impl<'a> Tuples<'a> {
     ) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];
         let axes = self.write_offsets(&mut offsets, numbers);
-        // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the view. `I`
-        // is the type of the indices, because `resolve_all` has dispatched on it.
+        // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the view. The
+        // type `I` is the type of the indices, because `resolve_all` has dispatched on it.
         unsafe { self.apply_bounds::<I, _, SHORT_LIST>(axes, 0, |tuple| offsets[tuple], numbers) }
     }
 

@@ -1,8 +1,8 @@
-//! Selects tuples of a checked block: the tuples whose elements are in a range, or the tuples that
-//! are not skipped.
+//! Selects tuples of a checked block: the tuples whose element numbers are in a range, or the
+//! tuples that are not skipped.
 //!
-//! The module knows the element numbers and the updates of a block. It does not know which worker
-//! applies the updates.
+//! The module knows the element numbers and the updates of a block. The module does not know which
+//! worker applies the updates.
 
 use std::ops::Range;
 
@@ -25,7 +25,8 @@ impl Kept {
         }
     }
 
-    /// Returns the element numbers that are in `range`, in the order of `numbers`.
+    /// Returns the entries of `numbers` (element numbers) that are in `range`, in the order of
+    /// `numbers`.
     #[inline(always)]
     pub(super) fn numbers<N: Filtered<u32>>(
         &mut self,
@@ -37,7 +38,8 @@ impl Kept {
         &self.numbers[..len]
     }
 
-    /// Applies the updates whose element numbers are in `range`.
+    /// Applies the updates whose destinations are in `range`. `numbers` has the element number of
+    /// each update's destination, in the order of `updates`.
     ///
     /// # Safety
     ///
@@ -61,13 +63,13 @@ impl Kept {
         let len = filter(list.set, numbers, range, &mut self.numbers, entries);
         let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
         // SAFETY: `filter` has stored one update for each number that it selected. The buffer is
-        // aligned for elements of at most 8 bytes. The caller guarantees the rest.
+        // aligned for elements of at most 8 bytes. The caller guarantees all other requirements.
         unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
     }
 }
 
 /// Methods for blocks with skipped tuples. The number that marks a skipped tuple is not an element
-/// number, so the filter drops it.
+/// number, so the filter drops this number.
 impl LongList<'_> {
     /// Applies the tuples of a block that are not skipped. `first` is the first tuple of the block.
     ///
@@ -97,7 +99,7 @@ impl LongList<'_> {
         debug_assert_eq!(W, self.operation.kernels.size, "bytes of an update");
         let updates = self.buffers.source.cast::<[u8; W]>().wrapping_add(first);
         // SAFETY: there is one update for each tuple. The filter keeps only element numbers. The
-        // caller guarantees the rest.
+        // caller guarantees all other requirements.
         unsafe { Kept::new().apply_values(self, copy, (numbers, updates), &self.all_elements()) };
     }
 
@@ -115,7 +117,8 @@ impl LongList<'_> {
     ) {
         let mut kept = Kept::new();
         let numbers = kept.numbers(self, numbers, &self.all_elements());
-        // SAFETY: the filter keeps only element numbers. The caller guarantees the rest.
+        // SAFETY: the filter keeps only element numbers. The caller guarantees all other
+        // requirements.
         unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
     }
 

@@ -61,9 +61,9 @@ impl Shared {
 }
 
 impl LongList<'_> {
-    /// Returns one range of elements for each worker. `None` if one worker must apply the list (no
-    /// other worker, no fast filter, or an invalid index in the sample), or if one worker is as
-    /// fast (little work, or one range with most of the tuples).
+    /// Returns one range of elements for each worker. The result is `None` if one worker must apply
+    /// the list (no other worker, no fast filter, or an invalid index in the sample). The result is
+    /// also `None` if one worker is as fast (little work, or one range with most of the tuples).
     pub(super) fn ranges(&self, workers: &Workers<'_>) -> Option<Ranges> {
         let (tuples, bytes) = (self.flat.tuples as u64, self.bytes as u64);
         let is_long = tuples >= self.variants.ranged_tuples && bytes >= self.variants.ranged_bytes;
@@ -175,7 +175,7 @@ impl LongList<'_> {
     /// # Safety
     ///
     /// As for [`LongList::run`], with `copy` in place of the output. If `data` is `None`, `copy` is
-    /// initialised. Otherwise `data` has as many elements as `copy`.
+    /// initialised. Otherwise `data` and `copy` have an equal number of elements.
     unsafe fn apply_ranges(
         &self,
         copy: Shared,

@@ -12,7 +12,8 @@
 typedef unsigned mode;
 
 /* Control bits of the register MXCSR: flush-to-zero, the rounding mode, the masks of exceptions, and
- * denormals-are-zero. CONTROL selects all of them and excludes the status flags of exceptions. */
+ * denormals-are-zero. The mask CONTROL selects all control bits of MXCSR, but not its status flags of
+ * exceptions. */
 enum { FLUSH = 0x8000, TO_ZERO = 0x6000, UP = 0x4000, DOWN = 0x2000, MASKED = 0x1f80, DENORMALS = 0x0040, CONTROL = 0xffc0 };
 
 static const mode MODES[] = {

@@ -162,7 +162,7 @@ static size_t bytes_of_part(const DLTensor *tensor, int part) {
 }
 
 /* Copies one part of a tensor's description (its DLTensor struct, shape or strides) to the address `at`.
- * In the next call_described, the library reads this copy. */
+ * The next call of call_described passes the copied part to the library, instead of the original part. */
 static void describe_at(described *d, int tensor, int part, unsigned char *at) {
   DLTensor *moved = d->tensors[tensor];
   if (part == STRUCT) {
@@ -191,11 +191,10 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* The description of a tensor has three parts: its DLTensor struct, its shape and its strides. This
- * function stores one part at four places near the memory of the output, and calls the library for each
- * place. The library must accept the call if the stored part ends where the output begins, or begins where
- * the output ends. The library must refuse the call if the stored part overlaps only the first 8 or only
- * the last 8 bytes of the output. */
+/* Stores one part of a tensor's description (its DLTensor struct, shape or strides) at four addresses
+ * near the memory of the output, and calls the library once for each address. The library must accept the
+ * call if the stored part ends where the output begins, or begins where the output ends. The library must
+ * refuse the call if the stored part overlaps only the first 8 or only the last 8 bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;
@@ -238,10 +237,10 @@ static void descriptions_in_output(DLDataType type) {
 }
 
 /* The library must refuse a call if a part of a tensor's description (its DLTensor struct, shape or
- * strides) is stored in the memory of the output. This memory reaches from the lowest to the highest byte
- * of the output's elements. It includes gaps between rows and, if a stride is negative, bytes below the
- * address of the first element. An output without elements has no memory, so a description may be stored
- * at its address. */
+ * strides) is stored in the memory of the output. The memory of the output reaches from the lowest to the
+ * highest byte of the output's elements. This memory includes gaps between rows and, if a stride is
+ * negative, bytes below the address of the first element. An output without elements has no memory, so a
+ * description may be stored at the address of this output. */
 static void descriptions_in_gaps(void) {
   for (int reversed = 0; reversed <= 1; reversed++) {
     room room;

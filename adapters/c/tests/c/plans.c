@@ -41,7 +41,7 @@ static void many_runs(void) {
 }
 
 /* A caller may change or free the indices after the plan has been made. The function that makes a plan
- * does not read the elements of data, so the pointer to these elements may be null. */
+ * does not read the elements of data, so the pointer to the elements of data may be null. */
 static void plan_keeps_what_it_needs(void) {
   problem p = sum_of_rows();
   int64_t *indices = allocate(sizeof ROWS);

@@ -1,7 +1,8 @@
-"""Creates the arrays of a row, which both kernels share, and checks results.
+"""Creates the input arrays of a workload and checks results.
 
-This module contains the code for arrays and for the oracle, which computes the expected results. It
-contains no code for models or timing.
+The built-in kernel of onnxruntime and the kernel of ndscatter use the same input arrays. This
+module contains the code for the arrays and for the oracle, which computes the expected results.
+This module contains no code for models or timing.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ SEED = 2
 
 @dataclass
 class Case:
-    """A row of the result tables with its arrays.
+    """A workload (one row of the result tables) with the input arrays of the workload.
 
     `indices` has one array for each set of indices. `numbers` has the destination numbers of the
-    tuples of each set, for the oracle.
+    tuples of each set of indices, for the oracle, which computes the expected results.
     """
 
     row: Row
@@ -79,7 +80,7 @@ def _nd(row: Row, workload: Workload) -> Case:
     updates = tuples_with_repetitions(problem, problem.indices[0])[1]
     numbers = problem.numbers[: row.sets]
     # Frees the arrays `indices` and `target` of the problem, because this benchmark does not use
-    # them.
+    # these two arrays.
     del problem.indices, problem.target
     return Case(
         row,
@@ -126,7 +127,7 @@ def _flat(
     or to one dimension if `window` is 1."""
     tail = (window,) if window > 1 else ()
     # `pattern` states for the oracle whether two tuples may have the same destination: "uniform" if
-    # they may, "unique" if not.
+    # two tuples may have the same destination, "unique" if not.
     pattern = "uniform" if len(np.unique(numbers)) < len(numbers) else "unique"
     shape = (data.size // window, *tail)
     dtype = str(data.dtype)
@@ -183,8 +184,8 @@ def _cache(row: Row, what: Cache) -> Case:
     batch, heads, room, width = what.data
     data = _random(random, what.data, what.dtype)
     updates = _random(random, (batch, heads, what.length, width), what.dtype)
-    # In a circular cache the new positions may begin at any position of the cache. If they reach
-    # the end of the cache, they continue at its start.
+    # In a circular cache the new positions may begin at any position of the cache. New positions
+    # that reach the end of the cache continue at the start of the cache.
     starts = room if what.mode == "circular" else room - what.length + 1
     indices = [random.integers(0, starts, batch) for _ in range(row.sets)]
     numbers = [_positions(what, array) for array in indices]

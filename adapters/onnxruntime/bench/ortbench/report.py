@@ -1,6 +1,7 @@
-"""Formats figures as tables.
+"""Formats measured times and rates as tables.
 
-This module contains the code for ratios and aims. It contains no code for timing.
+This module computes ratios (the speed of ndscatter divided by the speed of the built-in kernel) and
+states their targets (the constants `AIM...`). This module contains no code for timing.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from .sessions import BUILT_IN, NDSCATTER
 
 # Maximum ratio in a geometric mean. A ratio above `CAP` counts as `CAP`.
 CAP = 5.0
+# Targets. `AIMS`: minimum of the geometric mean of a table's ratios. `AIM_WRONG`: minimum of a
+# ratio if the built-in kernel's result is wrong. `AIM_SLOWER_US`: maximum of ndscatter's time minus
+# the built-in time in table C (short runs), in microseconds.
 AIMS = {"A": 2.0, "B": 1.5, "D": 1.0}
 AIM_WRONG = 1.0
 AIM_SLOWER_US = 2.0
-# Limit of the built-in kernel's node time in table A, in nanoseconds. A row below this limit counts
-# in no mean. For this row, the report states the difference of the two kernels' times.
+# Limit of the built-in kernel's node time in table A (data made inside the graph), in nanoseconds.
+# A row below this limit counts in no mean. For such a row, the report states ndscatter's node time
+# minus the built-in node time.
 SHORT_NS = 50_000
 
 
@@ -58,9 +63,9 @@ def _heading(results: dict) -> str:
 
 
 def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
-    """Returns the built-in time divided by ndscatter's time. For table D, returns ndscatter's
-    median rate of runs divided by the built-in median rate. A ratio above 1 means that ndscatter is
-    faster."""
+    """Returns the built-in time divided by ndscatter's time. For table D (four concurrent
+    sessions), returns ndscatter's median rate of runs divided by the built-in median rate. A ratio
+    above 1 means that ndscatter is faster."""
     found = row[table]
     if table == "D":
         rates = [found[name]["runs a second"]["median"] for name in (NDSCATTER, BUILT_IN)]
@@ -70,8 +75,9 @@ def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
 
 
 def is_short(row: dict) -> bool:
-    """Whether the built-in kernel's minimum node time in table A is less than `SHORT_NS`. Such a
-    row counts in no mean, and the report states the difference of the two kernels' times."""
+    """Whether the built-in kernel's minimum node time is less than `SHORT_NS` in table A (data made
+    inside the graph). Such a row counts in no mean. The report states ndscatter's node time minus
+    the built-in node time."""
     return row["A"][BUILT_IN]["node"]["min"] < SHORT_NS
 
 

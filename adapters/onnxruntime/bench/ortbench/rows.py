@@ -16,8 +16,8 @@ INTO = "into"  # data is an input, and the output is another buffer
 IN_PLACE = "in place"  # data and output are bound to one buffer
 AFTER_COPY = "after a copy"  # the graph writes 64 MiB before the scatter
 
-# Minimum number of elements of data for which `--quick` reduces a row of ScatterElements or
-# TensorScatter.
+# Minimum number of elements of data at which the option `--quick` replaces a workload of
+# ScatterElements or TensorScatter by a workload with smaller shapes.
 _LARGE = 1 << 16
 
 
@@ -62,7 +62,7 @@ class Row:
     what: Workload | Elements | Cache
     constant: bool = False  # whether the indices are a constant of the model
     sets: int = 3  # number of sets of indices, through which the samples rotate; 1 if constant
-    small: tuple[str, ...] = ()  # the forms (INTO, ..) that table C measures; () in other tables
+    small: tuple[str, ...] = ()  # forms (INTO, ..) in table C (short runs); () in other tables
 
     @property
     def base(self) -> str:
@@ -162,8 +162,9 @@ def _all() -> list[Row]:
 
 
 def _smaller(row: Row) -> Row:
-    """Returns the row for the option `--quick`, which tests the benchmark itself. In a large row,
-    the data and the indices are reduced to about a sixteenth. A small row is returned unchanged."""
+    """Returns the row for the option `--quick`, which tests the benchmark itself. If the workload
+    of the row is large, its data and indices are shortened to about a sixteenth. A row with a small
+    workload is returned unchanged."""
     if not isinstance(row.what, Workload):
         return row if prod(row.what.data) < _LARGE else replace(row, what=row.what.smaller())
     small = workloads.chosen([row.what.name], quick=True)[0]
@@ -176,7 +177,7 @@ def names() -> list[str]:
 
 def chosen(only: list[str], quick: bool) -> list[Row]:
     """Returns the rows with the names in `only`, or all rows if `only` is empty. A name without a
-    variant selects the row and all its variants. `quick` reduces large rows."""
+    variant selects the row and all its variants. `quick` shortens the shapes of large workloads."""
     rows = _all()
     known = {row.name for row in rows} | {row.base for row in rows}
     if unknown := set(only) - known:

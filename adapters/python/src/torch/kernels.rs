@@ -1,7 +1,7 @@
-//! Kernels for PyTorch's operators, each of which calls the crate.
+//! Kernels for PyTorch's operators. Each kernel calls the crate.
 //!
-//! This module knows the rules of PyTorch's operators. It does not know how PyTorch dispatches a
-//! call to a kernel.
+//! This module knows the rules of PyTorch's operators. This module does not know how PyTorch
+//! dispatches a call to a kernel.
 
 use ndscatter::{
     Accumulate, AnyView, Bounds, DType, Execution, Pool, Reduction, Scatter, ScatterError,
@@ -186,8 +186,9 @@ fn slices(
         return Ok(false);
     }
     // If the indices are int64, PyTorch runs a sum of slices along the first or last axis of a
-    // tensor of rank 2 or more by `scatter_add`. `scatter_add` sums 16-bit floats in f32. PyTorch
-    // rounds all other sums of slices, and all differences, to the element type after each update.
+    // tensor of rank 2 or more by `scatter_add`. PyTorch's `scatter_add` sums 16-bit floats in f32.
+    // PyTorch rounds all other sums of slices, and all differences, to the element type after each
+    // update.
     let rank = call.output.shape.len().cast_signed();
     let is_outermost = rank > 1 && [0, -rank, -1, rank - 1].contains(&dim);
     let is_wide = reduction == "sum" && is_long && is_outermost;
@@ -218,7 +219,7 @@ fn put(
 
 /// The tensors of one call of `index_put`.
 struct Put {
-    /// The output. Its indexed axes are merged to one axis, which is the first axis.
+    /// The output. The indexed axes of the output are merged to one axis, which is the first axis.
     output: Tensor,
     /// Sizes of the indexed axes of the output before these axes are merged.
     sizes: Dims<usize>,
@@ -252,11 +253,12 @@ const SPREAD: usize = 4;
 /// | longer | less | less |
 const LONG_SLICE: usize = 4;
 
-/// Number of bytes of a slice that fills a cache line.
+/// Number of bytes of a slice that fills a cache line: 64.
 ///
-/// PyTorch's own kernel runs a call that replaces slices of fewer bytes, if the values of the call
-/// have fewer than [`MANY_ELEMENTS`] elements in total and the argument `always` of [`put`] is
-/// false. PyTorch divides such a call among its threads. The crate does not divide such a call.
+/// PyTorch's own kernel runs a call that replaces slices of fewer than 64 bytes, under two
+/// conditions: the values of the call have fewer than [`MANY_ELEMENTS`] elements in total, and the
+/// argument `always` of [`put`] is false. PyTorch divides such a call among its threads. The crate
+/// does not divide such a call.
 ///
 /// For a call that replaces 3125 slices of 15 floats in a table of 150 MB, with two threads,
 /// PyTorch is faster. PyTorch's time divided by the crate's time is 0.64 (Zen 4), 0.77 (Zen 5) and
@@ -264,8 +266,9 @@ const LONG_SLICE: usize = 4;
 const LINE_BYTES: usize = 64;
 
 /// Minimum total number of elements at which the crate runs a call that replaces slices of fewer
-/// than [`LINE_BYTES`] bytes. For such calls with at least this number of elements in tables of 80
-/// MB, PyTorch's time divided by the crate's time is 1.2 to 2.9 (Zen 5): the crate is faster.
+/// than [`LINE_BYTES`] bytes. Such calls with at least this number of elements were measured in
+/// tables of 80 MB on a Zen 5. PyTorch's time divided by the crate's time is 1.2 to 2.9, so the
+/// crate is faster.
 const MANY_ELEMENTS: usize = 1 << 17;
 
 impl Put {

@@ -157,8 +157,8 @@ unsafe impl Sync for Tensor {}
 
 impl Tensor {
     /// Reads the description of a PyTorch tensor. Returns `None` if the tensor is not on the CPU,
-    /// if the crate has no dtype for its element type, if its memory was freed, or if PyTorch
-    /// cannot describe it.
+    /// if its memory was freed, or if PyTorch cannot describe it. Also returns `None` if the crate
+    /// has no dtype for the element type.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let found = described(CONNECTION.get()?.describe, object)?;
         let is_on_cpu = found.device.device_type == DLDevice::CPU.device_type;

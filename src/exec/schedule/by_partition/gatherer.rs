@@ -1,54 +1,60 @@
-//! Gathers the entries of each partition in a small buffer, and writes 32 entries of a partition
-//! together.
+//! Moves entries to partitions. Entries of a partition are first gathered, that is, stored in a
+//! small buffer. Then 32 gathered entries of one partition are written together to the destination
+//! buffer, which has all partitions.
 //!
-//! Entries of one kind are destination numbers, values or positions. A task moves entries to
-//! consecutive places in each of up to 512 partitions. Storing each entry directly would contend
-//! for entries of the translation buffer (TLB) and for sets of the first-level cache. The time of
-//! such a store depended on the number of partitions and on the distances between them. It varied
-//! by a factor of up to three (bare loops on a Zen 5 and on a Xeon). A buffer that fits the
-//! second-level cache does not have these conflicts.
+//! Entries of one kind are destination numbers, values or positions. A place is the position of an
+//! entry in the destination buffer. A task moves entries to consecutive places in each of up to 512
+//! partitions. Storing each entry directly in the destination buffer would contend for entries of
+//! the translation buffer (TLB) and for sets of the first-level cache. The time of such a store
+//! depended on the number of partitions and on the distances between the partitions. The time
+//! varied by a factor of up to three (bare loops on a Zen 5 and on a Xeon). A small buffer that
+//! fits the second-level cache does not have these conflicts.
 //!
-//! A line is [`GATHERED`] places of one partition, from a multiple of [`GATHERED`] on. Full lines
-//! of at least 64 bytes bypass the caches, because the partitions are read only after all entries
-//! are moved.
+//! A line is [`GATHERED`] consecutive places of one partition, from a multiple of [`GATHERED`] on.
+//! Stores of full lines of at least 64 bytes bypass the caches, because the partitions are read
+//! only after all entries are moved.
 //!
-//! This module knows places and partitions. It does not know what an entry means.
+//! This module knows places and partitions. This module does not know what an entry means.
 
 use bytemuck::Pod;
 
 use super::super::super::shared_slots::SharedSlots;
 use crate::memory::CacheLine;
 
-/// Number of entries of one partition that are gathered and then written together: one line.
+/// Number of entries of one partition that are gathered in a buffer and then written together: the
+/// length of a line.
 pub(super) const GATHERED: usize = 32;
 
-/// Ways to treat the entries of one kind: [`Gatherer`] moves them, [`Discard`] ignores them.
+/// Ways to treat the entries of one kind: [`Gatherer`] moves the entries to partitions, [`Discard`]
+/// ignores the entries.
 pub(super) trait Gather<T> {
-    /// Gathers `value`, which belongs at `place` in `partition`. Places of a partition are gathered
-    /// in ascending order, without a gap, from the first place of the task on.
+    /// Gathers `value`: stores `value` in the small buffer. `value` belongs at `place` of the
+    /// destination buffer, in `partition`. Entries of a partition are gathered in ascending order
+    /// of their places, without a gap, from the first place of the task on.
     fn gather(&mut self, partition: usize, place: u32, value: T);
 
-    /// Writes the gathered entries of the line that ends at `place` (included) in `partition`.
-    /// `place` [ends a line](ends_line).
+    /// Writes the gathered entries of one line of `partition` from the small buffer to the
+    /// destination buffer. `place` is the last place of the line (see [`ends_line`]).
     ///
     /// # Safety
     ///
-    /// `place` was gathered last in `partition`. The destination buffer has all gathered places,
-    /// and no other task writes them.
+    /// The entry for `place` is the last entry that was gathered for `partition`. The destination
+    /// buffer has the places of all gathered entries, and no other task writes to these places.
     #[expect(unsafe_code, reason = "parts write to separate places")]
     unsafe fn write_line(&self, partition: usize, place: u32);
 
-    /// Writes the gathered entries of incomplete lines. For each partition, `next` has the place
-    /// after the last gathered place.
+    /// Writes the gathered entries of incomplete lines from the small buffer to the destination
+    /// buffer. For each partition, `next` has the place after the last gathered entry.
     ///
     /// # Safety
     ///
-    /// The destination buffer has all gathered places, and no other task writes them.
+    /// The destination buffer has the places of all gathered entries, and no other task writes to
+    /// these places.
     #[expect(unsafe_code, reason = "parts write to separate places")]
     unsafe fn finish(self, next: &[u32]);
 }
 
-/// Ignores all entries.
+/// A [`Gather`] that ignores all entries.
 pub(super) struct Discard;
 
 #[expect(unsafe_code, reason = "implements a trait for unsafe code")]
@@ -58,9 +64,9 @@ impl<T> Gather<T> for Discard {
     unsafe fn finish(self, _: &[u32]) {}
 }
 
-/// Moves the entries of one kind of one task to their partitions.
+/// A [`Gather`] that moves the entries of one kind of one task to their partitions.
 pub(super) struct Gatherer<'g, T> {
-    /// The buffer: one line of [`GATHERED`] entries for each partition.
+    /// The small buffer: one line of [`GATHERED`] entries for each partition.
     gathered: &'g mut [[T; GATHERED]],
     /// First place of the task in each partition.
     first: &'g [u32],
@@ -96,9 +102,10 @@ impl<T: Pod> Gather<T> for Gatherer<'_, T> {
         let start = place as usize / GATHERED * GATHERED;
         let line = &self.gathered[partition];
         let skipped = (self.first[partition] as usize).saturating_sub(start);
-        // SAFETY: the caller guarantees all gathered places. The written places were gathered: they
-        // go from the larger of `start` and the first place of the task to `place`. The destination
-        // buffer begins at a cache line, and `start` is a multiple of `GATHERED`.
+        // SAFETY: the caller guarantees that the destination buffer has the places of all gathered
+        // entries. An entry was gathered for each place that is written here: from the larger of
+        // `start` and the first place of the task, to `place`. The destination buffer begins at a
+        // cache line, and `start` is a multiple of `GATHERED`.
         unsafe {
             if skipped == 0 {
                 self.moved.stream(start, line);
@@ -114,7 +121,9 @@ impl<T: Pod> Gather<T> for Gatherer<'_, T> {
             let (first, next) = (first as usize, next as usize);
             let start = first.max(next / GATHERED * GATHERED);
             let entries = &self.gathered[partition][start % GATHERED..][..next - start];
-            // SAFETY: the places from `start` to `next` (excluded) were gathered.
+            // SAFETY: an entry was gathered for each place from `start` to `next` (excluded). The
+            // caller guarantees that the destination buffer has these places, and that no other
+            // task writes to them.
             unsafe { self.moved.copy(start, entries) };
         }
         crate::kernel::fence();
@@ -127,7 +136,7 @@ pub(super) fn ends_line(place: u32) -> bool {
     place as usize % GATHERED == GATHERED - 1
 }
 
-/// Returns the bytes of memory that one task needs to gather entries of `size` bytes.
+/// Returns the bytes of the small buffer in which one task gathers entries of `size` bytes.
 pub(super) fn bytes_of_task(partitions: usize, size: usize) -> usize {
     partitions * GATHERED * size
 }

@@ -230,7 +230,8 @@ impl Sorting<'_, '_> {
     }
 
     /// Moves the values of all tuples, in scratch memory, to the places that an earlier sort has
-    /// determined. `first_places` has the first place of each part of the list in each partition.
+    /// determined. The argument `first_places` has the first place of each part of the list in each
+    /// partition.
     pub(super) fn move_values_again<N: Number>(
         &self,
         numbers: &[N],
@@ -296,9 +297,9 @@ impl Sorting<'_, '_> {
     }
 
     /// Moves the destination numbers of all tuples to `moved`, and one entry per tuple to
-    /// `entries`. If one of these buffers is `None`, nothing is moved to it. `entry` returns the
-    /// entry of a tuple, given the address of the first update and the position of the tuple in the
-    /// plan's list.
+    /// `entries`. If one of these buffers is `None`, nothing is moved to it. The function `entry`
+    /// returns the entry of a tuple, given the address of the first update and the position of the
+    /// tuple in the plan's list.
     fn move_entries<N: Number, V: Pod + Send>(
         &self,
         list: &PartitionedList<'_, N>,

@@ -75,8 +75,8 @@ class Override(NamedTuple):
 SMALLEST = 64
 # Limit for scatters of rows. With ROWS elements, PyTorch's time is twice the cost of the call
 # through Python. There is an exception: PyTorch has a special kernel for rows of at least 16
-# floats, which sorts the indices and costs at least 7 us. ndscatter is faster than this special
-# kernel below ROWS too, so SMALLEST is the limit for these rows.
+# floats, which sorts the indices and costs at least 7 us. Below ROWS too, ndscatter is faster than
+# this special kernel, so SMALLEST is the limit for these rows.
 ROWS = 2048
 # Limit for `index_copy`, `index_reduce` and `index_put`. PyTorch copies whole slices fast, one
 # after the other.

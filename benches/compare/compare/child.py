@@ -23,6 +23,7 @@ def main() -> None:
     from . import contenders
     from .measure import Measurement
     from .problem import Problem
+    from .words import FORMS
     from .workloads import chosen
 
     found, left_out = contenders.load(options["contenders"], options["threads"])
@@ -37,7 +38,7 @@ def main() -> None:
         "left out": left_out,
         "rows": [],
     }
-    turns = len(workloads) * len(contenders.FORMS) * options["rounds"]
+    turns = len(workloads) * len(FORMS) * options["rounds"]
     with tqdm(total=turns, unit="round", smoothing=0) as bar:
         for workload in workloads:
             bar.set_description(f"{options['threads']} threads, {workload.name}")

@@ -18,7 +18,7 @@ mod sort;
 
 use std::sync::OnceLock;
 
-pub(crate) use destinations::{Destinations, Spare};
+pub(crate) use destinations::{Destinations, Spare, keep_destinations};
 use duplicates::Duplicate;
 pub(crate) use duplicates::{Sorted, known_distinct};
 pub(crate) use flat::{Extents, Flat};
@@ -93,22 +93,18 @@ pub(crate) struct IndexPlan {
 }
 
 impl IndexPlan {
-    /// Makes a plan. `destinations` has the destination numbers of all tuples of `form`, for the
-    /// layout `output`. `piece` has the facts about these destination numbers, for example whether
-    /// they ascend.
+    /// Makes a plan. `destinations` has the destination numbers of all tuples of `form` that are not
+    /// skipped, for the layout `output`. `facts` are about these numbers, for example whether they ascend. `positions` has
+    /// the position of each number in the list of tuples, if some tuples were skipped.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
         indices: &Layout<'_>,
         scale: Scale,
-        mut destinations: Destinations,
-        piece: &Piece,
+        destinations: Destinations,
+        positions: Option<Destinations>,
+        facts: Facts,
     ) -> Result<Self, ScatterError> {
-        let (mut positions, mut facts) = (None, piece.facts);
-        if piece.skipped > 0 {
-            positions = Some(destinations.drop_skipped(piece.skipped)?);
-            facts = destinations.describe().facts;
-        }
         let (shape, indices) = (output.shape(), indices.shape());
         let reach = form.reach(shape, indices);
         let tuple_axes = form.indexed();
@@ -413,7 +409,15 @@ impl IndexPlan {
         let indexed = form.indexed();
         used[indexed.clone()].copy_from_slice(&self.shape[indexed]);
         let (output, indices) = (Layout::of_parts(&used, &self.strides), Layout::line(count));
-        let plan = Self::new(&output, form, &indices, self.scale, destinations, &piece)?;
+        let plan = Self::new(
+            &output,
+            form,
+            &indices,
+            self.scale,
+            destinations,
+            None,
+            piece.facts,
+        )?;
         // The output of the new plan is the output of this plan, which can be larger than `used`.
         Ok(Self {
             shape: Dims::copied(&self.shape)?,
@@ -441,8 +445,9 @@ impl IndexPlan {
         Sorted::InOrder.first_from(&self.destinations, number)
     }
 
-    /// Returns the list of destinations, so that another plan can reuse its memory.
-    pub(crate) fn into_destinations(self) -> Destinations {
-        self.destinations
+    /// Returns the buffers of the lists of the plan, so that another plan can reuse them.
+    pub(crate) fn into_spares(self) -> impl Iterator<Item = Spare> {
+        let lists = [Some(self.destinations), self.positions];
+        lists.into_iter().flatten().map(Destinations::into_spare)
     }
 }

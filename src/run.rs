@@ -14,6 +14,7 @@ mod pipeline;
 mod plan_builder;
 mod route;
 mod scatter_plan;
+mod skipped;
 mod small_call;
 
 pub use explain::Explanation;

@@ -65,7 +65,7 @@ impl Scatter<'_> {
             in_place,
         };
         let result = call.run();
-        scratch::put_back(plan.into_destinations().into_spare());
+        plan.into_spares().for_each(scratch::put_back);
         result
     }
 }

@@ -87,10 +87,6 @@ impl Destinations {
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
         let len = self.len();
         let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
-        if let (Self::Narrow(numbers), Self::Narrow(list)) = (&mut *self, &mut positions) {
-            keep_destinations(numbers, list);
-            return Ok(positions);
-        }
         for_numbers!(self, numbers => {
             let mut applied = (0..len).filter(|&at| numbers[at].is_destination());
             positions.fill(|_| applied.next().map_or(0, |position| position as u64));
@@ -106,7 +102,7 @@ impl Destinations {
 
     /// Returns the summary of all destination numbers of the list: the first number, the last
     /// number, and the facts about the order of the numbers.
-    pub(super) fn describe(&self) -> Piece {
+    pub(crate) fn describe(&self) -> Piece {
         let mut piece = Piece::EMPTY;
         for_numbers!(self, numbers => piece.extend(numbers));
         piece
@@ -135,25 +131,29 @@ impl Destinations {
     }
 }
 
-/// Removes the entries of skipped tuples from `numbers`. For each remaining entry, writes the
-/// position before the removal to `positions`. `positions` has one entry for each remaining entry.
-fn keep_destinations(numbers: &mut SmallVec<[u32; Destinations::INLINE]>, positions: &mut [u32]) {
-    let (mut kept, mut kept_positions) = ([0; FILTERED], [0; FILTERED]);
+/// Copies the destination numbers of `numbers` to `kept`, without the entries of skipped tuples.
+/// Writes the position of each copied number to `positions`. The first number has the position
+/// `first`. `kept` and `positions` have one entry for each destination number of `numbers`.
+pub(crate) fn keep_destinations(
+    numbers: &[u32],
+    first: usize,
+    kept: &mut [u32],
+    positions: &mut [u32],
+) {
+    let (mut block, mut block_positions) = ([0; FILTERED], [0; FILTERED]);
     let mut len = 0;
-    for first in (0..numbers.len()).step_by(FILTERED) {
-        let end = numbers.len().min(first + FILTERED);
+    for (index, numbers) in numbers.chunks(FILTERED).enumerate() {
         let entries = PositionEntries {
-            first: Number::new(first as u64),
-            kept: &mut kept_positions,
+            first: Number::new((first + index * FILTERED) as u64),
+            kept: &mut block_positions,
         };
         let destinations = 0..u32::SKIPPED.into();
         let set = InstructionSet::LAST;
-        let count = filter(set, &numbers[first..end], &destinations, &mut kept, entries);
-        numbers[len..len + count].copy_from_slice(&kept[..count]);
-        positions[len..len + count].copy_from_slice(&kept_positions[..count]);
+        let count = filter(set, numbers, &destinations, &mut block, entries);
+        kept[len..len + count].copy_from_slice(&block[..count]);
+        positions[len..len + count].copy_from_slice(&block_positions[..count]);
         len += count;
     }
-    numbers.truncate(len);
 }
 
 /// Makes `len` numbers with arbitrary values. They are inline if `len` is at most

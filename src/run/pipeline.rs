@@ -285,6 +285,6 @@ fn once_planned(
     };
     let choice = choice.with_plan(form, &plan, &operands.facts(flat, numbers, execution));
     let result = run_plan(&plan, flat, false, operands, choice, execution);
-    scratch::put_back(plan.into_destinations().into_spare());
+    plan.into_spares().for_each(scratch::put_back);
     result
 }

@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::skipped::drop_skipped;
 use crate::error::ScatterError;
 use crate::exec::part;
 use crate::exec::scratch;
@@ -79,7 +80,12 @@ pub(crate) fn make_plan(
         Destinations::Narrow(numbers) => work.resolve(first, numbers),
         Destinations::Wide(numbers) => work.resolve(first, numbers),
     }?;
-    let mut plan = IndexPlan::new(output, form, layout, scale, destinations, &piece)?;
+    let (mut positions, mut facts) = (None, piece.facts);
+    if piece.skipped > 0 {
+        let applied = drop_skipped(&mut destinations, piece.skipped, execution)?;
+        (positions, facts) = (Some(applied.positions), applied.facts);
+    }
+    let mut plan = IndexPlan::new(output, form, layout, scale, destinations, positions, facts)?;
     if let Some(empty) = empty {
         let skipped = empty.listed - empty.applied;
         plan = plan.with_counts(empty.applied, skipped, first);

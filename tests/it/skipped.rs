@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 
 use ndscatter::{
-    Bounds, Element, Execution, InstructionSet, Layout, Reduction, Scatter, Schedule, TensorView,
-    TensorViewMut,
+    Bounds, Element, Execution, InstructionSet, Layout, Machine, Reduction, Scatter, Schedule,
+    TensorView, TensorViewMut,
 };
 
 use crate::common::pools::rayon_pool;
@@ -93,6 +93,11 @@ fn check<T: Element + Copy + Debug + PartialEq>(
             }
             output
         };
+        // On the first machine, one worker makes the plan. On the second machine, all workers do.
+        let machines = [usize::MAX, 1000].map(|tuples| -> Machine {
+            let text = format!("numbered_tuples = {tuples}");
+            text.parse().expect("a machine")
+        });
         for workers in [1, 2, 3, 8] {
             let schedules = Schedule::ALL.into_iter().map(Some).chain([None]);
             for (schedule, &set) in schedules.zip(InstructionSet::available().iter().cycle()) {
@@ -103,6 +108,8 @@ fn check<T: Element + Copy + Debug + PartialEq>(
                     execution = execution.force_schedule(schedule);
                 }
                 for is_kept in [false, true] {
+                    let machine = &machines[(workers + usize::from(is_kept)) % 2];
+                    let execution = execution.machine(machine);
                     let case = format!(
                         "{bins} bins, one of {every}, {bounds:?}, {workers} workers, \
                          {schedule:?}, {set}, kept: {is_kept}"

@@ -24,11 +24,12 @@
 //! equal along rows. The plan then moves whole rows, and the route of the call is chosen again for
 //! this plan.
 //!
-//! Two routes can fail before they write. The crate then makes a plan for the call:
-//! - A small call that rejects duplicates fails if a fast check does not show that all destinations
-//!   are distinct.
-//! - A streamed scatter fails if there is no memory for a copy of the output, or if other code
-//!   changed an invalid index during the call.
+//! A call on two of the routes can fail before the call writes. The crate then makes a plan for the
+//! call:
+//! - A call on the route [`Small`](Route::Small) that rejects duplicates fails if a fast check does
+//!   not show that all destinations are distinct.
+//! - A scatter on the route [`Stream`](Route::Stream) fails if there is no memory for a copy of the
+//!   output, or if other code changed an invalid index during the call.
 
 use std::fmt;
 
@@ -44,14 +45,16 @@ use crate::reduction::{Bounds, Duplicates};
 /// Maximum number of tuples in a call that computes its destination numbers on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
-/// Minimum number of tuples per element of the output for a streamed scatter that works on a copy
-/// of the output. Such a call copies the output to scratch memory and back. From this number of
-/// tuples on, the two copies are a small part of the cost of the call.
+/// Minimum number of tuples per element of the output, for a scatter on the route
+/// [`Stream`](Route::Stream) (without a plan) that updates a copy of the output. This scatter
+/// copies the output to scratch memory and back. From this number of tuples on, the two copies are
+/// a small part of the cost of the call.
 const TUPLES_OF_ELEMENT: usize = 4;
 
 /// Divisor of the size of the last-level cache. The quotient is the maximum size of the output of a
-/// streamed scatter that needs no copy of the output. The limit is below the whole cache, because
-/// other cores share the cache (estimated, not measured).
+/// scatter on the route [`Stream`](Route::Stream) (without a plan) that needs no copy of the
+/// output. The limit is below the whole cache, because other cores share the cache (estimated, not
+/// measured).
 const PARTS_OF_LAST_CACHE: u64 = 4;
 
 /// Maximum number of workers that apply a streamed scatter together, each to its own range of
@@ -121,7 +124,7 @@ impl Choice {
     /// `facts` are the facts of the call with this plan.
     ///
     /// If the plan merged single elements into rows, the route is chosen again. Otherwise, and
-    /// after a stream that failed, the choice stays unchanged.
+    /// after a call on the route [`Stream`](Route::Stream) that failed, the choice stays unchanged.
     pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
         match self.route != Route::Stream && plan.extents().form != form {
             true => facts.choose(),
@@ -337,9 +340,10 @@ impl Facts<'_> {
             && self.execution.begin().workers().parts() > MAX_RANGES
     }
 
-    /// Checks whether the call can stream although its bounds rule may skip tuples. The updates of
-    /// skipped tuples are left out of a block of updates, which is possible only for updates of at
-    /// most 8 bytes. If the bounds rule skips no tuple, the result is true.
+    /// Checks whether the call can run on the route [`Stream`](Route::Stream) although the bounds
+    /// rule of the call may skip tuples. The updates of skipped tuples are left out of a block of
+    /// updates, which is possible only for updates of at most 8 bytes. If the bounds rule skips no
+    /// tuple, the result is true.
     fn can_skip(&self, bounds: Bounds) -> bool {
         bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
     }

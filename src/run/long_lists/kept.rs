@@ -53,7 +53,8 @@ impl Kept {
         (numbers, updates): (&[N], *const [u8; W]),
         range: &Range<u64>,
     ) {
-        // SAFETY: the caller guarantees the updates.
+        // SAFETY: the caller guarantees that one initialised update for each entry of `numbers` can
+        // be read from `updates` on.
         let values = unsafe { std::slice::from_raw_parts(updates, numbers.len()) };
         let (kept_values, _) = bytemuck::cast_slice_mut::<_, u8>(&mut self.values).as_chunks_mut();
         let entries = ValueEntries {
@@ -63,15 +64,18 @@ impl Kept {
         let len = filter(list.set, numbers, range, &mut self.numbers, entries);
         let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
         // SAFETY: `filter` has stored one update for each number that it selected. The buffer is
-        // aligned for elements of at most 8 bytes. The caller guarantees all other requirements.
+        // aligned for elements of at most 8 bytes. The caller guarantees that the elements of
+        // `copy` in `range` are valid for reads and writes, as `ElementsFn` requires.
         unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
     }
 }
 
 /// Methods for blocks with skipped tuples. The number that marks a skipped tuple is not an element
-/// number, so the filter drops this number.
+/// number of the output, so the function [`filter`] does not select this number.
 impl LongList<'_> {
-    /// Applies the tuples of a block that are not skipped. `first` is the first tuple of the block.
+    /// Applies the updates of the tuples of a block, except skipped tuples. `first` is the first
+    /// tuple of the block. `numbers` has the element number of each tuple's destination, or the
+    /// mark of a skipped tuple.
     ///
     /// # Safety
     ///
@@ -79,7 +83,8 @@ impl LongList<'_> {
     /// tuples that are not skipped are element numbers of `copy`. Updates have at most 8 bytes.
     #[inline(never)]
     pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
-        // SAFETY: the caller guarantees what the called functions require.
+        // SAFETY: the caller guarantees an initialised and valid `copy`, and one update of `size`
+        // bytes for each tuple, as the Safety section of this function states.
         unsafe {
             match self.operation.kernels.size {
                 1 => self.apply_others_of::<1>(copy, first, numbers),
@@ -98,12 +103,15 @@ impl LongList<'_> {
     unsafe fn apply_others_of<const W: usize>(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
         debug_assert_eq!(W, self.operation.kernels.size, "bytes of an update");
         let updates = self.buffers.source.cast::<[u8; W]>().wrapping_add(first);
-        // SAFETY: there is one update for each tuple. The filter keeps only element numbers. The
-        // caller guarantees all other requirements.
+        // SAFETY: there is one update for each tuple. `apply_values` applies only the tuples whose
+        // numbers are in `all_elements`, that is, below the number of elements of `copy`. The
+        // caller guarantees that the elements of `copy` are valid for reads and writes.
         unsafe { Kept::new().apply_values(self, copy, (numbers, updates), &self.all_elements()) };
     }
 
-    /// Applies one value as the update of each tuple of a block that is not skipped.
+    /// Applies `one`, the single value of all updates, to the destination of each tuple of a block,
+    /// except skipped tuples. `numbers` has the element number of each tuple's destination, or the
+    /// mark of a skipped tuple.
     ///
     /// # Safety
     ///
@@ -117,8 +125,9 @@ impl LongList<'_> {
     ) {
         let mut kept = Kept::new();
         let numbers = kept.numbers(self, numbers, &self.all_elements());
-        // SAFETY: the filter keeps only element numbers. The caller guarantees all other
-        // requirements.
+        // SAFETY: `Kept::numbers` has returned only numbers in `all_elements`, that is, below the
+        // number of elements of `copy`. The caller guarantees that the elements of `copy` are valid
+        // for reads and writes.
         unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
     }
 

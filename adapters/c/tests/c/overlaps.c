@@ -20,7 +20,7 @@ typedef struct arrangement {
   nds_status status;
 } arrangement;
 
-/* The first field of each arrangement names what the output shares memory with. The data and the output
+/* The first field of each arrangement names the memory that the output shares. The data and the output
  * have the shape [4, 3], the updates have the shape [2, 3], and the indices have the shape [2, 1]. */
 static const arrangement ARRANGEMENTS[] = {
     {"a row further than data", 3, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
@@ -69,7 +69,8 @@ static void scatter(const arrangement *a, bool planned) {
   bool of_indices = strstr(a->reason, "indices") != NULL, of_itself = strstr(a->reason, "itself") != NULL;
   nds_plan *plan = NULL;
   if (of_itself) {
-    nds_status made = make_plan_with(&p, &output, &p.indices, &plan); /* the library may refuse to make this plan */
+    /* The library may refuse to make a plan for an output whose elements overlap. */
+    nds_status made = make_plan_with(&p, &output, &p.indices, &plan);
     CHECK(made == NDS_OK || made == NDS_INVALID_ARGUMENT);
     if (plan == NULL) {
       return;
@@ -191,10 +192,11 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* Stores one part of a tensor's description (its DLTensor struct, shape or strides) at four addresses
- * near the memory of the output, and calls the library once for each address. The library must accept the
- * call if the stored part ends where the output begins, or begins where the output ends. The library must
- * refuse the call if the stored part overlaps only the first 8 or only the last 8 bytes of the output. */
+/* Stores a description of a tensor (a DLTensor struct, a shape or strides) at four addresses near the
+ * memory of the output, and calls the library once for each address. The library must accept a call if the
+ * description ends at the first byte of the output, or begins after the last byte of the output. The
+ * library must refuse a call if the description overlaps only the first 8 bytes or only the last 8 bytes
+ * of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;

@@ -73,7 +73,8 @@ pub(crate) struct IndexPlan {
     /// because windows are empty), the list has only the destination numbers of one range of
     /// consecutive tuples. For a scatter, this range contains the first duplicate, if there is one.
     destinations: Destinations,
-    /// First tuple of the range of `destinations` if the tuples move no element. Otherwise 0.
+    /// First tuple of the range of `destinations` if the tuples move no element. 0 if the tuples
+    /// move elements.
     first: usize,
     /// For each entry of `destinations`, the position of its tuple in the list of tuples, counted
     /// from `first`. `None` if no tuple was skipped.

@@ -195,9 +195,9 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Sel
 }
 
 /// Returns the schedule of a gather for `parts` workers. One worker runs the serial schedule.
-/// Several workers run by batch if there are at least as many repetitions as workers. Otherwise
-/// they run by column if cutting each window gives work to more workers than cutting the list of
-/// tuples. In all other cases they run by tuple.
+/// Several workers run by batch if there are at least as many repetitions as workers. With fewer
+/// repetitions, several workers run by column if cutting each window gives work to more workers
+/// than cutting the list of tuples. In all other cases they run by tuple.
 fn for_gather(work: &Workload<'_>, parts: usize) -> Schedule {
     if parts == 1 {
         Schedule::Serial

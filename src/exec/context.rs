@@ -12,7 +12,7 @@ use crate::machine::{Machine, Variants};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     /// Whether the caller keeps the plan for further runs. If a run of a kept plan computes data
-    /// from the indices, it stores this data in the plan.
+    /// from the indices, it stores the computed data in the plan.
     pub(crate) is_kept: bool,
     /// Whether the output is new memory: after an error, its elements may have any values.
     pub(crate) is_new: bool,

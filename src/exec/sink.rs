@@ -146,8 +146,9 @@ impl<'a> Sink<'a> {
             let dst = self.dst.wrapping_offset(bytes(self.window.dst + dst));
             let src = self.src.wrapping_offset(bytes(self.window.src + src));
             #[expect(unsafe_code, reason = "the only call of a kernel for runs")]
-            // SAFETY: the caller of `new` guarantees the conditions of the kernel for every window
-            // that is pushed.
+            // SAFETY: the caller of `new` guarantees that every pushed window has elements that the
+            // kernel may read in the source and write in the destination, and that nothing else
+            // uses the written elements.
             unsafe {
                 match self.kernel {
                     Runs::Plain(kernel) => kernel(dst, src, &self.jobs, self.steps),

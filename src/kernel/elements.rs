@@ -72,8 +72,8 @@ impl<O: AsPrimitive<isize>, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
         let updates = unsafe { std::slice::from_raw_parts(src, offsets.len()) };
         let scale = spread.scale;
         if spread == Spread::NEIGHBOURS {
-            // SAFETY: the caller guarantees what `ElementsFn` requires, and `reduce_near` requires
-            // no more.
+            // SAFETY: the caller guarantees that the `dst` element at each offset is valid for
+            // reads and writes, as `ElementsFn` requires. `reduce_near` requires the same.
             unsafe { reduce_near::<O, T, R>(dst, offsets, updates) };
             return;
         }
@@ -137,7 +137,8 @@ unsafe fn reduce_near<O: AsPrimitive<isize>, T: Copy, R: Reducer<T>>(
 /// `dst` is valid for reads and writes.
 #[inline(always)]
 unsafe fn reduce_one<T: Copy, R: Reducer<T>>(dst: *mut T, update: T) {
-    // SAFETY: the caller guarantees that `dst` can be read and written.
+    // SAFETY: the caller guarantees that `dst` is valid for reads and writes, as the Safety section
+    // of this function states.
     unsafe { *dst = R::apply(*dst, update) };
 }
 
@@ -199,17 +200,19 @@ pub(super) unsafe fn gather_checked<O: AsPrimitive<isize>, const W: usize>(
         // The selection of the offset has no branch, so that the loads of the next elements can
         // start.
         let offset = if is_inside { offset } else { 0 };
-        // SAFETY: `offset` is less than `bounds.below`, because `bounds.below` is at least 1 and
-        // `offset` is 0 otherwise. The caller guarantees that `bounds.below` elements can be read
-        // from `src` on, and that the element `position` of `dst` can be written.
+        // SAFETY: `offset` is at least 0 and less than `bounds.below`: the selection above replaced
+        // an `offset` out of bounds by 0, and 0 is in bounds, because `bounds.below` is at least 1.
+        // The caller guarantees that `bounds.below` elements can be read from `src` on, and that
+        // the element `position` of `dst` can be written, as `CheckedGatherFn` requires.
         unsafe { *dst.add(position) = *src.offset(offset) };
     };
     // Loads the offset at position `$first + $at` once. Other threads may write the offset, so the
     // loop must not load the offset again after the check.
     macro_rules! offset {
         ($first:expr, $at:expr) => {
-            // SAFETY: the caller guarantees that `count` offsets can be read from `offsets` on. The
-            // loops below load only offsets at positions less than `count`.
+            // SAFETY: the caller guarantees that `count` offsets can be read from `offsets` on, as
+            // `CheckedGatherFn` requires. The loops below load only offsets at positions less than
+            // `count`.
             unsafe { foreign::load_at::<O, { $at }>(offsets.add($first)) }
         };
     }

@@ -91,7 +91,8 @@ floats!(f32, f64);
 /// gradient of the output, in data and in the gradient for data, a group has one run of elements.
 /// In updates and in the gradient for updates, a group has one run per update. The accessed
 /// elements begin at position `first` of each of these runs. Values of this type exist only during
-/// a call of [`each_group`], whose caller guarantees all elements of the runs.
+/// a call of [`each_group`]. The caller of `each_group` guarantees that all elements of the runs
+/// are valid for reads, and for writes if they are results.
 pub(super) struct Lanes<'g, T> {
     tensors: &'g GradientTensors<'g>,
     group: &'g GradientGroup,
@@ -427,8 +428,8 @@ pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>
     groups: &[GradientGroup],
     shares: &Shares,
 ) {
-    // SAFETY: the caller guarantees what `GradientFn` requires, and a machine with AVX2 and F16C if
-    // `AVX2` is true.
+    // SAFETY: the caller guarantees what `GradientFn` requires, and that the machine has AVX2 and
+    // F16C if `AVX2` is true.
     unsafe {
         if AVX2 {
             with_avx2(

@@ -19,7 +19,7 @@ use super::runs::slices;
 
 /// Placement of rows of elements of type `T` in the source and in the destination.
 struct Rows<'a, T> {
-    /// Base address of the tensor whose rows the destination numbers (`numbers`) select: the
+    /// Base address of the tensor in which the destination numbers (`numbers`) select rows: the
     /// destination of a scatter, or the source of a gather.
     numbered: *mut T,
     /// Base address of the other tensor: the source of a scatter, or the destination of a gather.
@@ -79,7 +79,7 @@ impl<'a, T> Rows<'a, T> {
 #[derive(Clone, Copy)]
 struct Prefetching {
     distance: Distance,
-    /// Cache lines per row of the tensor whose rows the destination numbers select.
+    /// Cache lines per row of the tensor in which the destination numbers select rows.
     lines: Lines,
     /// Cache lines per row of the other tensor.
     source_lines: Lines,
@@ -288,9 +288,9 @@ unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
     /// Runs a separate loop for each row length in `$len`. Rows of other lengths have two more
     /// loops. The first of these two loops runs if a cache holds the rows that the destination
     /// numbers select (`is_near`) and the rows of the other tensor are in order. The second of
-    /// these two loops runs otherwise. A single loop for all cases spilled registers and executed
-    /// 148 instructions per row of 256 bytes instead of 127. For rows that wait for memory, the
-    /// single loop took up to 1.05 times as long as the separate loops (Xeon, Skylake).
+    /// these two loops runs in all other cases. A single loop for all cases spilled registers and
+    /// executed 148 instructions per row of 256 bytes instead of 127. For rows that wait for
+    /// memory, the single loop took up to 1.05 times as long as the separate loops (Xeon, Skylake).
     macro_rules! by_length {
         ($($len:literal)*) => {
             match form {

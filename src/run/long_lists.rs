@@ -254,16 +254,16 @@ impl<'a> LongList<'a> {
         let size = self.operation.kernels.size;
         if let Some(data) = self.buffers.data {
             let (first, bytes) = (range.start * size, range.len() * size);
-            // SAFETY: the caller guarantees that data and the output have these elements and share
-            // no byte.
+            // SAFETY: the caller guarantees that the elements of `range` can be read in the data
+            // and written in the output, and that the data and the output share no byte.
             unsafe {
                 let data = data.add(first);
                 data.copy_to_nonoverlapping(output.add(first), bytes);
             }
         }
         let into = Merged { output, unit: 1 };
-        // SAFETY: these elements of the output are initialised now. The caller guarantees that no
-        // other code uses these elements.
+        // SAFETY: the elements of `range` in the output are initialised now. The caller guarantees
+        // that no other code uses these elements.
         unsafe { copies.merge(into, range.start as u64..range.end as u64) };
     }
 

@@ -123,8 +123,9 @@ impl Choice {
     /// Returns the choice of a route and a schedule rule for a plan that was made for this call.
     /// `facts` are the facts of the call with this plan.
     ///
-    /// If the plan merged single elements into rows, the route is chosen again. Otherwise, and
-    /// after a call on the route [`Stream`](Route::Stream) that failed, the choice stays unchanged.
+    /// If the plan merged single elements into rows, the route is chosen again. If the plan did not
+    /// merge single elements, the choice stays unchanged. The choice also stays unchanged after a
+    /// call on the route [`Stream`](Route::Stream) that failed.
     pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
         match self.route != Route::Stream && plan.extents().form != form {
             true => facts.choose(),
@@ -153,8 +154,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) execution: &'a Execution<'a>,
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    /// Layout of the tensor whose windows destination numbers address (the output of a scatter, the
-    /// data of a gather).
+    /// Layout of the tensor whose windows are addressed by destination numbers (the output of a
+    /// scatter, the data of a gather).
     pub(crate) numbered: &'a Layout<'a>,
     /// Layout of the tensor that has one window for each tuple (the updates of a scatter, the
     /// output of a gather).

@@ -162,8 +162,8 @@ uint32_t nds_abi_version(void);
 // the thread ends. Calls that succeed do not change the message.
 const char *nds_last_error(void);
 
-// Writes the facts of the last failure of the calling thread to *info. Fails if info is null or
-// info->size is invalid.
+// Writes the facts of the last failure of the calling thread (its status, tuple, axis and index)
+// to *info. Fails if info is null or info->size is invalid.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
 // Computes the gradients of nds_scatter_nd with respect to data and updates, and multiplies both

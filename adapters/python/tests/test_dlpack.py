@@ -126,9 +126,9 @@ def test_elements_that_are_not_aligned(dtype):
             call()
 
 
-# Shapes and strides of tensors that exceed the address space: their number of bytes or the absolute
-# value of an offset in bytes overflows a signed integer of 64 bits. For some of the tensors, the
-# overflow occurs only if an element has several bytes.
+# Shapes of tensors that exceed the address space, and the strides of these tensors. The number of
+# bytes of such a tensor, or the absolute value of an offset in bytes, overflows a signed integer of
+# 64 bits. For some of the tensors, the overflow occurs only if an element has several bytes.
 TOO_LARGE = [
     ((2**32, 2**32), (0, 0)),
     ((2**62, 4), (0, 0)),

@@ -79,7 +79,8 @@ fn nan_with_any_payload_stays_nan() {
     }
 }
 
-/// Compares the conversions with those of the `half` crate, whose types callers use.
+/// Compares the conversions with those of the `half` crate. Callers use the types of the `half`
+/// crate.
 #[cfg(feature = "half")]
 #[test]
 fn the_half_crate_agrees() {

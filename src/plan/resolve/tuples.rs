@@ -496,12 +496,14 @@ impl<'a> Tuples<'a> {
     {
         let offset = cursor.offset.wrapping_add(place);
         if copy.is_empty() {
-            // SAFETY: the caller guarantees that these coordinates are elements of type `I` at
-            // adjacent offsets, and that no other code can write the memory of the coordinates.
+            // SAFETY: the caller guarantees that the `len` coordinates from `offset` on are
+            // elements of type `I` at adjacent offsets, and that no other code can write the memory
+            // of the coordinates.
             return unsafe { self.indices.neighbours(offset, len) };
         }
         let copy = &mut copy[..len];
-        // SAFETY: the caller guarantees that these coordinates are elements of type `I`.
+        // SAFETY: the caller guarantees that the `len` coordinates at the stride of the row are
+        // elements of type `I`.
         unsafe { (self.indices).read_run(offset, cursor.spacing.row.src, copy) };
         copy
     }

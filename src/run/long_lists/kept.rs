@@ -83,8 +83,9 @@ impl LongList<'_> {
     /// tuples that are not skipped are element numbers of `copy`. Updates have at most 8 bytes.
     #[inline(never)]
     pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
-        // SAFETY: the caller guarantees an initialised and valid `copy`, and one update of `size`
-        // bytes for each tuple, as the Safety section of this function states.
+        // SAFETY: the caller guarantees that `copy` is initialised and valid for reads and writes,
+        // and that one update of `size` bytes for each tuple can be read, as the Safety section of
+        // this function states.
         unsafe {
             match self.operation.kernels.size {
                 1 => self.apply_others_of::<1>(copy, first, numbers),

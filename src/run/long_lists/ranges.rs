@@ -137,8 +137,8 @@ impl LongList<'_> {
     ) -> Result<bool, ScatterError> {
         let output = Shared(self.buffers.output.cast());
         if self.is_disposable {
-            // SAFETY: the caller guarantees the output. It already holds the data, as
-            // `may_write_unchecked` requires.
+            // SAFETY: the caller guarantees that the output is contiguous and valid for reads and
+            // writes. It already holds the data, as `may_write_unchecked` requires.
             return unsafe { self.apply_ranges(output, None, ranges, workers) }.map(|()| true);
         }
         let words = (self.bytes + LINES_BYTES).div_ceil(size_of::<u64>());
@@ -149,7 +149,8 @@ impl LongList<'_> {
         let copy = Shared(first.wrapping_add(first.align_offset(LINES_BYTES)));
         let data = self.buffers.data.unwrap_or(output.0);
         // SAFETY: the memory has `LINES_BYTES` bytes more than the output, so the aligned copy has
-        // room for all elements. The caller guarantees the data.
+        // room for all elements. The caller guarantees that the data is contiguous and valid for
+        // reads.
         let result = unsafe { self.apply_ranges(copy, Some(data), ranges, workers) };
         let result = result.and_then(|()| {
             let tasks = match self.bytes {
@@ -175,7 +176,7 @@ impl LongList<'_> {
     /// # Safety
     ///
     /// As for [`LongList::run`], with `copy` in place of the output. If `data` is `None`, `copy` is
-    /// initialised. Otherwise `data` and `copy` have an equal number of elements.
+    /// initialised. If `data` is set, `data` and `copy` have an equal number of elements.
     unsafe fn apply_ranges(
         &self,
         copy: Shared,
@@ -199,7 +200,7 @@ impl LongList<'_> {
             }
             let range = range.start as u64..range.end as u64;
             // SAFETY: the elements of the range in `copy` are initialised now, and only this task
-            // uses them. The caller guarantees the updates.
+            // uses them. The caller guarantees that the updates of all tuples can be read.
             if let Err(found) = unsafe { self.apply_range(copy.at(0), &range) } {
                 // All tasks find the same error, unless other code changes the indices meanwhile.
                 *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
@@ -217,7 +218,8 @@ impl LongList<'_> {
     /// As for [`LongList::run`], with an initialised `copy` in place of the output. Only this call
     /// uses the elements of `range`.
     unsafe fn apply_range(&self, copy: *mut u8, range: &Range<u64>) -> Result<(), ScatterError> {
-        // SAFETY: the caller guarantees what the called functions require.
+        // SAFETY: the caller guarantees that `copy` is initialised, that only this call uses the
+        // elements of `range`, and that the updates of all tuples can be read.
         unsafe {
             match (self.is_one_value, self.operation.kernels.size) {
                 (true, _) => self.apply_range_of_one_value(copy, range),
@@ -281,8 +283,8 @@ impl LongList<'_> {
     ) -> Result<(), ScatterError> {
         let mut kept = Kept::new();
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
-        // SAFETY: the caller guarantees an update. Element types that have a kernel for single
-        // elements are plain bytes.
+        // SAFETY: the caller guarantees that there is an update and that it can be read. Element
+        // types that have a kernel for single elements are plain bytes.
         let one = unsafe { OneValue::new(updates, size, CHECKED_TUPLES) };
         self.each_block(0..self.flat.tuples, |_, block| {
             let spread = Spread::NEIGHBOURS;

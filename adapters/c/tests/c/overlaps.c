@@ -8,8 +8,8 @@ typedef union memory {
   int64_t integers[32];
 } memory;
 
-/* Positions of the four tensors of a scatter in one `memory`, and the status that a one-shot call must
- * return. The position of the data, updates or output is the number of float32 numbers before the first
+/* Positions of the four tensors of a scatter in one `memory`, and the status that a one-shot call (a call
+ * without a plan) must return. The position of the data, updates or output is the number of float32 numbers before the first
  * element of the tensor. The position of the indices is the number of int64 numbers before the first
  * index. */
 typedef struct arrangement {
@@ -192,11 +192,11 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* Stores a description of a tensor (a DLTensor struct, a shape or strides) at four addresses near the
- * memory of the output, and calls the library once for each address. The library must accept a call if the
- * description ends at the first byte of the output, or begins after the last byte of the output. The
- * library must refuse a call if the description overlaps only the first 8 bytes or only the last 8 bytes
- * of the output. */
+/* Copies one part of a tensor's description (its DLTensor struct, shape or strides) to four addresses near
+ * the memory of the output, and calls the library once for each address. The library must accept the call
+ * if the copied part ends directly before the first byte of the output, or begins directly after the last
+ * byte of the output. The library must refuse the call if the copied part overlaps the first 8 bytes or
+ * the last 8 bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;

@@ -303,7 +303,7 @@ _LEVEL = 0
 
 
 def _may_have_tangents() -> bool:
-    """Return False if no argument can have a tangent, and True otherwise.
+    """Return False if no argument can have a tangent, and True if one may have a tangent.
 
     The function avoids reading the tangents in most calls: reading the tangent of one tensor costs
     2.4 us, a fourth of the time of a small call. Tangents exist only inside of a forward-mode

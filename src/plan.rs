@@ -1,8 +1,9 @@
-//! The plan of a call: the destination of every tuple, and facts about these destinations.
+//! The plan of a call: the destination of every tuple, and properties of the list of destinations,
+//! for example whether destination numbers ascend.
 //!
 //! This module knows shapes, strides, index types and offsets. This module knows nothing of element
-//! types, reductions or threads. The executor receives an immutable list of destinations and facts
-//! about this list.
+//! types, reductions or threads. The executor receives an immutable list of destinations and the
+//! properties of this list.
 
 mod destinations;
 mod duplicates;
@@ -95,8 +96,8 @@ pub(crate) struct IndexPlan {
 
 impl IndexPlan {
     /// Makes a plan. `destinations` has the destination numbers of all tuples of `form`, for the
-    /// layout `output`. `piece` has the facts about these destination numbers, for example whether
-    /// they ascend.
+    /// layout `output`. `piece` has properties of the list of these destination numbers, for
+    /// example whether the destination numbers ascend.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -203,7 +204,9 @@ impl IndexPlan {
         form::check_shape([&self.updates_shape, &[], &[]], updates)
     }
 
-    /// Whether the repetitions and the windows have the full sizes of the output.
+    /// Whether the plan covers every batch axis and every window axis of the output completely: the
+    /// number of repetitions along each batch axis, and the length of a window along each window
+    /// axis, are equal to the size of the output along this axis.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -317,7 +320,8 @@ impl IndexPlan {
         self.scale
     }
 
-    /// Returns the facts about the destinations that the check of the indices has collected.
+    /// Returns the properties of the list of destination numbers that the check of the indices has
+    /// found, for example whether destination numbers ascend.
     pub(crate) fn facts(&self) -> Facts {
         self.facts
     }

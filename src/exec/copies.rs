@@ -1,8 +1,9 @@
 //! Private copies of all windows that a call combines, one copy per worker, and the merge of the
 //! copies.
 //!
-//! This module knows scratch memory and the kernels that clear and merge copies. It does not know
-//! plans, nor which updates a worker combines in its copy.
+//! This module knows scratch memory, the kernels that set a copy to the identity of the reduction,
+//! and the kernels that merge copies. This module does not know plans, nor which updates a worker
+//! combines in its copy.
 
 use std::ops::Range;
 
@@ -56,14 +57,14 @@ pub(crate) struct Merged {
 }
 
 #[expect(unsafe_code, reason = "tasks share the address of one output")]
-// SAFETY: only `Copies::merge` accesses memory through the address. Callers of `Copies::merge`
-// establish that no other task has the windows.
+// SAFETY: only `Copies::merge` accesses memory through the address. The Safety section of
+// `Copies::merge` requires that no other thread uses the merged windows during the call.
 unsafe impl Sync for Merged {}
 
 impl<'k> Copies<'k> {
     /// Takes scratch memory for `parts` copies. Each copy has `windows` windows of `len` elements.
-    /// The values in this memory are arbitrary until [`Self::fill`] clears it. `private` and
-    /// `kernels` belong to the same operation.
+    /// The values in this memory are arbitrary until [`Self::fill`] sets all elements to the
+    /// identity of the reduction. `private` and `kernels` belong to the same operation.
     pub(crate) fn take(
         private: Private,
         kernels: &'k Kernels,
@@ -88,8 +89,9 @@ impl<'k> Copies<'k> {
         Scratch::put_back(self.memory);
     }
 
-    /// Clears each copy and then runs `task` for this copy, with the copy's number and the address
-    /// of its first window. No other task uses this copy while `task` runs.
+    /// Sets all elements of each private copy to the identity of the reduction, and then runs
+    /// `task` for this private copy. The arguments of `task` are the number of the private copy and
+    /// the address of its first window. No other task uses the private copy while `task` runs.
     pub(crate) fn fill(
         &mut self,
         workers: &Workers<'_>,

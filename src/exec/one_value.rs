@@ -3,8 +3,8 @@
 //! A small block of copies of the value replaces the tensor of updates. Kernels read the copies
 //! like ordinary updates, so no kernel needs a variant for updates of one value.
 //!
-//! This module reads the bytes of the value and copies them. It does not know to which positions of
-//! the output kernels write the value.
+//! This module reads the bytes of the single value of the updates, and makes the copies. This
+//! module does not know which elements of the output the kernels update with these copies.
 
 #![expect(unsafe_code, reason = "reads the value at its address")]
 

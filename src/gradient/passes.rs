@@ -13,7 +13,8 @@ use crate::operand::{Source, Target};
 use crate::plan::Span;
 use crate::run::Prepared;
 
-/// Pass of a gradient that is ready to run.
+/// A prepared pass, that is, one traversal of the tensors in the computation of a gradient: a
+/// transfer or a copy. All memory that the pass needs is allocated.
 #[expect(
     clippy::large_enum_variant,
     reason = "a call has at most four passes, and keeps them on its stack"

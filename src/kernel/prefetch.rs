@@ -150,8 +150,9 @@ pub(super) fn are_prefetched(bytes: usize) -> bool {
 pub(super) struct Lines(usize);
 
 impl Lines {
-    /// Returns the number of cache lines that a run of `bytes` bytes touches if it begins `skipped`
-    /// bytes behind the start of a cache line. Returns 0 if runs of this length are not prefetched.
+    /// Returns the number of cache lines that a run of `bytes` bytes touches if the run begins
+    /// `skipped` bytes after the start of a cache line. Returns 0 if runs of this length are not
+    /// prefetched.
     #[inline(always)]
     fn new(bytes: usize, skipped: usize) -> Self {
         Self(if are_prefetched(bytes) {
@@ -198,18 +199,20 @@ impl Lines {
     }
 }
 
-/// Prefetches a run of `len` elements, unless the run is longer than [`PREFETCHED_BYTES`]. The
-/// number of cache lines is that of a run that begins at the start of a cache line. The addresses
-/// need not be valid.
+/// Prefetches a run of `len` elements, unless the run has more than [`PREFETCHED_BYTES`] bytes. The
+/// number of prefetched cache lines is computed as if the run began at the start of a cache line.
+/// The addresses need not be valid.
 #[inline(always)]
 pub(super) fn prefetch_run<T>(run: *const T, len: usize, level: Level) {
     Lines::new(len.saturating_mul(size_of::<T>()), 0).prefetch(run, level);
 }
 
-/// Prefetches the source of the job `distance.far` jobs behind `position` into the second-level
-/// cache. The function skips a source that begins where the source of the job before it ends,
-/// because the hardware prefetches contiguous sources. A copy does not wait for the elements that
-/// it reads, so a prefetch into the second-level cache is enough.
+/// Prefetches the source of a later job into the second-level cache, while the kernel processes the
+/// job at `position`. The later job is at `position + distance.far` in `jobs`. The function does
+/// nothing if there is no such job, or if the source of the later job begins where the source of
+/// the job before it ends, because the hardware prefetches contiguous sources. The kernels that
+/// call this function copy elements. A copy does not wait for the elements that it reads, so a
+/// prefetch into the second-level cache is enough.
 #[inline(always)]
 pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, distance: Distance) {
     let later = position + distance.far;

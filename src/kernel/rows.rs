@@ -1,9 +1,10 @@
 //! Loops over rows of one length. A list of destination numbers selects the rows of one tensor. The
 //! offset of a selected row is the destination number of this row times a stride.
 //!
-//! The loops read destination numbers instead of jobs, because jobs would differ only in their
-//! positions. The module knows destination numbers and pointers. The module does not know element
-//! types or reductions.
+//! Other loops read a list of jobs. A job has the position to write, the position to read, and the
+//! length of one run of elements. The loops of this module read destination numbers instead,
+//! because all rows have one length, so jobs would differ only in the two positions. The module
+//! knows destination numbers and pointers. The module does not know element types or reductions.
 
 #![allow(unsafe_code, reason = "makes slices from raw pointers")]
 

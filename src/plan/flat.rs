@@ -112,8 +112,9 @@ impl Flat {
     }
 
     /// Computes the [`Flat`] of a transfer between two contiguous tensors, from the shapes alone.
-    /// Repetitions and windows cover the batch axes and the window axes of the numbered tensor
-    /// completely.
+    /// The repetitions cover the batch axes completely, and the windows cover the window axes
+    /// completely. The batch axes and the window axes are those of the numbered tensor (the output
+    /// of a scatter, the data of a gather).
     #[inline(always)]
     fn contiguous(extents: &Extents<'_>) -> Self {
         let (batch, rest) = extents.shape.split_at(extents.form.batch_rank);
@@ -136,9 +137,10 @@ impl Flat {
     }
 
     /// Computes the [`Flat`] of a transfer between two tensors of any layout, from the strides of
-    /// the layouts `numbered` and `listed`. Returns `None` in the cases that [`Flat::new`] states.
-    /// Also returns `None` if the numbered tensor has no elements, or if the listed tensor has
-    /// another rank than `extents` requires.
+    /// the layouts `numbered` (of the output of a scatter, or the data of a gather) and `listed`
+    /// (of the updates of a scatter, or the output of a gather). Returns `None` in the cases that
+    /// [`Flat::new`] states. Also returns `None` if the tensor of `numbered` has no elements, or if
+    /// the tensor of `listed` has another rank than `extents` requires.
     #[inline(never)]
     fn strided(extents: &Extents<'_>, numbered: &Layout<'_>, listed: &Layout<'_>) -> Option<Self> {
         let (form, reach) = (extents.form, extents.reach);

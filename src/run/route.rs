@@ -1,11 +1,12 @@
 //! Chooses the route of a call, that is, the code path that runs the call: small, stream, planned,
 //! or nothing to write.
 //!
-//! The choice depends on the options of the call, on shapes, layouts and sizes, and for long lists
-//! on the cache sizes of the machine. The values of indices affect the choice only in two cases. In
-//! the first case, the tuples of a kept plan have few destinations. In the second case, the indices
-//! of an element scatter or gather are equal along rows. The code that runs a call only reads the
-//! choice.
+//! The choice of the route depends on the options of the call, on shapes, layouts and sizes, and
+//! for long lists on the cache sizes of the machine. The values of indices affect the choice of the
+//! route only in two cases. In the first case, the tuples of a kept plan have few distinct
+//! destinations. In the second case, the indices of an element scatter or gather are equal along
+//! rows. The code that runs a call only reads the chosen route. (The schedule of a planned call is
+//! chosen later, by other code, which uses more properties of the indices.)
 //!
 //! The table below is read from the top. The first row whose conditions hold gives the route of
 //! the call.
@@ -121,7 +122,7 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Returns the choice of a route and a schedule rule for a plan that was made for this call.
-    /// `facts` are the facts of the call with this plan.
+    /// `facts` describes the call with this plan.
     ///
     /// If the plan merged single elements into rows, the route is chosen again. If the plan did not
     /// merge single elements, the choice stays unchanged. The choice also stays unchanged after a
@@ -180,8 +181,7 @@ impl Facts<'_> {
                 selection: Selection::Small,
             };
         }
-        // The function takes a copy of the facts, so that small calls need not store the facts in
-        // memory.
+        // The function takes a copy of `self`, so that small calls need not store `self` in memory.
         Self::choose_for_large(*self)
     }
 

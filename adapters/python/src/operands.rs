@@ -141,8 +141,9 @@ impl<'py> Operands<'py> {
     #[cold]
     fn moved(mut self) -> PyResult<Self> {
         if self.data.plain().is_some() && !self.all().all(Array::is_numpy) {
-            // A tensor of a library other than numpy is in the machine's byte order. The numpy
-            // arrays of this call are copied to the machine's byte order too.
+            // Tensors of libraries other than numpy are always in the machine's byte order. The
+            // function `reduced` copies each numpy array that is in another byte order to a new
+            // array in the machine's byte order. All arrays then have one byte order.
             return self.reduced();
         }
         self.data.check_movable()?;

@@ -606,7 +606,8 @@ impl<'a> Tuples<'a> {
     /// Computes the destination numbers of a block of tuples and applies the bounds rule. Skipped
     /// tuples get [`Number::SKIPPED`]. Returns the number of skipped tuples.
     ///
-    /// On entry, `numbers` holds the base number of each tuple. `offset` returns the offset of the
+    /// On entry, `numbers` holds the base number of each tuple: the destination number that the
+    /// tuple would have if all coordinates that are read were 0. `offset` returns the offset of the
     /// first coordinate that is read, for a position in the block. The first tuple of the block is
     /// tuple `first` of the list.
     ///
@@ -696,7 +697,9 @@ impl Cursor {
         self.number = add_times(self.number, count, dim.dst);
     }
 
-    /// Writes the base number of each tuple from the cursor on, one for each entry of `numbers`.
+    /// Writes the base numbers of successive tuples of a row to `numbers`, beginning with the tuple
+    /// of the cursor. The base number of a tuple is the destination number that the tuple would
+    /// have if all coordinates that are read from `indices` were 0.
     #[inline(always)]
     fn write_base_numbers<N: Number>(self, numbers: &mut [N]) {
         let mut next = self.number;

@@ -13,7 +13,9 @@ from math import prod
 from compare import workloads
 from compare.workloads import Workload
 
-# Forms of a row in table C, the table of results for short runs.
+# Forms of a workload in table C. Table C has the results of workloads whose runs take little time.
+# Each form of a workload is measured separately. The forms differ in the buffers of the tensor
+# "data" and of the output, and in the work before the scatter.
 INTO = "into"  # data is an input, and the output is another buffer
 IN_PLACE = "in place"  # data and output are bound to one buffer
 AFTER_COPY = "after a copy"  # the graph writes 64 MiB before the scatter

@@ -10,8 +10,8 @@
 //!
 //! Atomic types are not used, for two reasons. `AtomicU64::from_ptr` and its siblings require
 //! writable memory, and a file that is mapped for reading is not writable. The compiler also does
-//! not vectorise atomic loads. Scatters and plans with contiguous `i32` took 1.14 to 1.27 times as
-//! long with atomic loads as with plain copies (Zen 5).
+//! not vectorise atomic loads. Scatters with contiguous `i32` indices and plans with contiguous
+//! `i32` indices took 1.14 to 1.27 times as long with atomic loads as with plain copies (Zen 5).
 //!
 //! On other processors, contiguous integers are copied by plain reads, and all other loads are
 //! volatile. Miri does not run assembly, so the same holds under Miri. In both cases, a write at

@@ -50,7 +50,8 @@ use crate::reduction::Reduction;
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[expect(unsafe_code, reason = "copies bytes through raw pointers")]
 pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the caller guarantees the bytes.
+    // SAFETY: the caller guarantees that `bytes` bytes can be read from `src` on and written from
+    // `dst` on, and that the two ranges do not overlap.
     unsafe { src.copy_to_nonoverlapping(dst, bytes) };
 }
 

@@ -1,8 +1,9 @@
-//! The plan of a call: the destination of every tuple, and facts about these destinations.
+//! The plan of a call: the destination of every tuple, and properties of the list of destinations,
+//! for example whether destination numbers ascend.
 //!
 //! This module knows shapes, strides, index types and offsets. This module knows nothing of element
-//! types, reductions or threads. The executor receives an immutable list of destinations and facts
-//! about this list.
+//! types, reductions or threads. The executor receives an immutable list of destinations and the
+//! properties of this list.
 
 mod destinations;
 mod duplicates;
@@ -73,7 +74,8 @@ pub(crate) struct IndexPlan {
     /// because windows are empty), the list has only the destination numbers of one range of
     /// consecutive tuples. For a scatter, this range contains the first duplicate, if there is one.
     destinations: Destinations,
-    /// First tuple of the range of `destinations` if the tuples move no element. Otherwise 0.
+    /// First tuple of the range of `destinations` if the tuples move no element. 0 if the tuples
+    /// move elements.
     first: usize,
     /// For each entry of `destinations`, the position of its tuple in the list of tuples, counted
     /// from `first`. `None` if no tuple was skipped.
@@ -93,9 +95,10 @@ pub(crate) struct IndexPlan {
 }
 
 impl IndexPlan {
-    /// Makes a plan. `destinations` has the destination numbers of all tuples of `form` that are not
-    /// skipped, for the layout `output`. `facts` are about these numbers, for example whether they ascend. `positions` has
-    /// the position of each number in the list of tuples, if some tuples were skipped.
+    /// Makes a plan for the layout `output`. `destinations` has the destination number of each tuple
+    /// of `form` that is not skipped. `facts` describe the list of these numbers, for example
+    /// whether the numbers ascend. `positions` has the position of each of these tuples among all
+    /// tuples of `form`, or is `None` if no tuple is skipped.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -198,7 +201,9 @@ impl IndexPlan {
         form::check_shape([&self.updates_shape, &[], &[]], updates)
     }
 
-    /// Whether the repetitions and the windows have the full sizes of the output.
+    /// Whether the plan covers every batch axis and every window axis of the output completely: the
+    /// number of repetitions along each batch axis, and the length of a window along each window
+    /// axis, are equal to the size of the output along this axis.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -312,7 +317,8 @@ impl IndexPlan {
         self.scale
     }
 
-    /// Returns the facts about the destinations that the check of the indices has collected.
+    /// Returns the properties of the list of destination numbers that the check of the indices has
+    /// found, for example whether destination numbers ascend.
     pub(crate) fn facts(&self) -> Facts {
         self.facts
     }

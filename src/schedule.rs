@@ -11,7 +11,7 @@ use crate::names::named;
 #[non_exhaustive]
 pub enum Schedule {
     /// One worker applies all updates in the order of the tuples. If `data` is large, all workers
-    /// copy `data` to the output before that.
+    /// first copy `data` to the output.
     Serial,
     /// Each worker applies all tuples of some repetitions (positions along the leading axes).
     ByBatch,
@@ -19,23 +19,27 @@ pub enum Schedule {
     /// must hold: all destinations are distinct, no destination number is less than the number
     /// before it, or the shape of the list gives parts that share no destination.
     ByTuple,
-    /// The crate first finds the last tuple of each destination. It then moves the updates of these
-    /// tuples only. This schedule requires [`Reduction::None`](crate::Reduction::None).
+    /// The crate first finds the last tuple of each destination. The crate then moves the updates
+    /// of these last tuples only. This schedule requires
+    /// [`Reduction::None`](crate::Reduction::None).
     LastWrite,
-    /// Each worker applies all tuples, in order, to some columns of every window.
+    /// Each worker applies all tuples, in order, to some columns of every window. (A window is the
+    /// slice of a tensor that one tuple addresses.)
     ByColumn,
     /// Each worker applies the tuples of a range of destinations. The worker finds these tuples by
     /// reading the whole list.
     ByDestination,
-    /// The crate first sorts the tuples into ranges of destinations, with a stable sort. One worker
-    /// then applies each range.
+    /// The crate first sorts the tuples into ranges of destinations, with a stable sort. Each
+    /// range is then applied by one worker.
     ByPartition,
     /// The crate first sorts the tuples by destination, with a stable sort. A worker then combines
     /// all updates of one destination while the window of this destination is in the cache.
     Grouped,
-    /// Each worker combines the updates of consecutive tuples in a private copy. The copies are
-    /// then merged with the output, in the order of the tuples. This schedule requires a reduction
-    /// for which the merge keeps the bits.
+    /// Each worker combines the updates of consecutive tuples in a private copy of all windows (the
+    /// slices of the output that tuples can address). The copies are then merged with the output,
+    /// in the order of the tuples. This schedule requires a reduction for which the merged result
+    /// has the same bits as the result of the sequential loop: a sum, difference, product, minimum
+    /// or maximum of integers, or a minimum or maximum of floats.
     Private,
 }
 

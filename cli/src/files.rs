@@ -42,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Array, Failure> {
         })
 }
 
-/// Writes `array` to `path`. If this fails, a regular file at `path` is unchanged.
+/// Writes `array` to `path`. If the write fails, a regular file at `path` is unchanged.
 pub(crate) fn write(path: &Path, array: &Array) -> Result<(), Failure> {
     replace(path, array).map_err(|source| Failure::Write {
         path: path.to_owned(),
@@ -56,7 +56,8 @@ fn replace(path: &Path, array: &Array) -> io::Result<()> {
     let target = match fs::metadata(path) {
         // If `path` is a symbolic link, the file that it points to is replaced, and not the link.
         Ok(existing) if existing.is_file() => fs::canonicalize(path)?,
-        // A pipe or a device is written to directly, because no regular file must replace it.
+        // The array is written directly to a pipe or a device, without a temporary file: renaming a
+        // temporary file would replace the pipe or the device by a regular file.
         Ok(_) => return fill(path, array),
         Err(_) => path.to_owned(),
     };
@@ -65,7 +66,8 @@ fn replace(path: &Path, array: &Array) -> io::Result<()> {
     let unfinished = PathBuf::from(unfinished);
     let written = fill(&unfinished, array).and_then(|()| fs::rename(&unfinished, &target));
     if written.is_err() {
-        // The error of the write is reported. An error of this removal is ignored.
+        // The error of the write is reported. If the incomplete temporary file cannot be removed,
+        // the error of the removal is ignored.
         let _ = fs::remove_file(&unfinished);
     }
     written

@@ -1,7 +1,7 @@
 //! Makes a plan of a scatter or gather, runs the plan and measures the times.
 //!
-//! This file depends on plans and their runs. It does not depend on element types or shapes: it
-//! uses views whose dtype is known at run time.
+//! This file depends on plans and their runs, but not on element types or shapes: it uses views
+//! whose dtype is known at run time.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use rayon::ThreadPool;
 
 use crate::array::Array;
 
-/// Limit of the total time of the runs alone. After this time, no further run starts.
+/// Limit of the sum of the times of the runs, without the copies between runs. After this time, no
+/// further run starts.
 const ENOUGH: Duration = Duration::from_millis(20);
 
 /// Limit of the total time of the runs and of the copies between runs. After this time, no further
@@ -191,8 +192,9 @@ impl Job<'_> {
     }
 }
 
-/// Calls `run` one or more times and returns the times that it returns. Stops after [`ENOUGH`],
-/// [`PATIENCE`] or [`MOST_RUNS`].
+/// Calls `run` one or more times and returns the times that `run` returns. No further call starts
+/// if the sum of these times has reached [`ENOUGH`], if all calls with their copies have taken
+/// [`PATIENCE`], or after [`MOST_RUNS`] calls.
 fn repeated(
     mut run: impl FnMut() -> Result<Duration, ScatterError>,
 ) -> Result<Vec<Duration>, ScatterError> {

@@ -1,8 +1,9 @@
-//! The choice of a schedule: the candidates for a transfer, best first, and the reasons against
-//! all other schedules.
+//! The choice of a schedule: the candidates (the schedules to try) for a transfer, best first, and
+//! the reasons against all other schedules.
 //!
-//! The choice depends on sizes, facts, a small sample of destinations and costs on the machine. The
-//! choice computes nothing from the whole list of indices. The choice changes no state, except that
+//! The choice depends on sizes, on the order of the destination numbers (as the plan found it), on
+//! a small sample of destinations, and on costs on the machine. The choice itself computes nothing
+//! from the whole list of indices. The choice changes no state, except that
 //! a kept plan stores the sample. Candidates are prepared after the choice, one at a time. If the
 //! preparation of a candidate fails, the next candidate is tried.
 
@@ -30,8 +31,9 @@ pub(crate) enum Selection {
 }
 
 impl Selection {
-    /// Returns the selection for a transfer. `is_small` is the result of
-    /// [`Sizes::are_small`](super::Sizes::are_small).
+    /// Returns the way in which the schedule of a transfer is selected. `forced` is the schedule
+    /// that the caller has set. `is_small` states whether the transfer is so small that the serial
+    /// schedule runs it.
     #[inline]
     pub(crate) fn new(forced: Option<Schedule>, is_small: bool) -> Self {
         match (forced, is_small) {
@@ -166,7 +168,8 @@ fn may_pay_alone(schedule: Schedule) -> bool {
     matches!(schedule, ByPartition | Grouped | LastWrite | Private)
 }
 
-/// Returns all schedules that are not candidates, each with the reason as a text for a person.
+/// Returns all schedules that are not candidates (schedules to try), each with the reason as a text
+/// for a person.
 pub(crate) fn refusals(
     work: &Workload<'_>,
     workers: &Workers<'_>,
@@ -195,9 +198,9 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Sel
 }
 
 /// Returns the schedule of a gather for `parts` workers. One worker runs the serial schedule.
-/// Several workers run by batch if there are at least as many repetitions as workers. Otherwise
-/// they run by column if cutting each window gives work to more workers than cutting the list of
-/// tuples. In all other cases they run by tuple.
+/// Several workers run by batch if there are at least as many repetitions as workers. With fewer
+/// repetitions, several workers run by column if cutting each window gives work to more workers
+/// than cutting the list of tuples. In all other cases they run by tuple.
 fn for_gather(work: &Workload<'_>, parts: usize) -> Schedule {
     if parts == 1 {
         Schedule::Serial
@@ -521,8 +524,8 @@ mod tests {
         }
     }
 
-    /// The list of candidates is the same in two cases: the cost model chooses the serial schedule
-    /// (one worker), and the caller forces the serial schedule (eight workers).
+    /// The list of candidates (schedules to try) is the same in two cases: the cost model chooses
+    /// the serial schedule (one worker), and the caller forces the serial schedule (eight workers).
     #[test]
     fn there_is_one_serial_schedule() {
         let all_over = &spread();

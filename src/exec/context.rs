@@ -2,17 +2,17 @@
 //! variants of kernels it uses, and the instruction set of its filters (the loops that select the
 //! tuples of a range of destinations).
 //!
-//! This module knows which variants of kernels suit the machine. It does not know which elements a
-//! transfer reads and writes.
+//! This module knows which variants of kernels suit the machine. This module does not know which
+//! elements a transfer reads and writes.
 
 use crate::kernel::InstructionSet;
 use crate::machine::{Machine, Variants};
 
-/// Facts about a transfer that affect its speed but no bit of its result.
+/// Properties of a transfer that affect its speed but no bit of its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     /// Whether the caller keeps the plan for further runs. If a run of a kept plan computes data
-    /// from the indices, it stores this data in the plan.
+    /// from the indices, it stores the computed data in the plan.
     pub(crate) is_kept: bool,
     /// Whether the output is new memory: after an error, its elements may have any values.
     pub(crate) is_new: bool,
@@ -40,8 +40,8 @@ impl Context {
         Self { set, ..self }
     }
 
-    /// Returns the same context with the kernel variants of `machine`, adapted to new memory if the
-    /// output is new memory.
+    /// Returns the same context with the kernel variants of `machine`. If the output is new memory,
+    /// these variants use streaming stores only if [`Variants::stream_new`] of `machine` is set.
     pub(crate) fn on(self, machine: &Machine) -> Self {
         let variants = match self.is_new {
             true => machine.variants.of_new_memory(),

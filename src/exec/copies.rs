@@ -1,8 +1,9 @@
 //! Private copies of all windows that a call combines, one copy per worker, and the merge of the
 //! copies.
 //!
-//! This module knows scratch memory and the kernels that clear and merge copies. It does not know
-//! plans, nor which updates a worker combines in its copy.
+//! This module knows scratch memory, the kernels that set a copy to the identity of the reduction,
+//! and the kernels that merge copies. This module does not know plans, nor which updates a worker
+//! combines in its copy.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use crate::kernel::identity::Private;
 use crate::kernel::{Job, Kernels, Steps};
 use crate::plan::signed;
 
-/// Maximum number of jobs in one kernel call. A job is one run of elements to combine.
+/// Maximum number of jobs in one kernel call. A job is one run of consecutive elements to combine.
 const JOBS: usize = 64;
 
 /// Gap between two consecutive copies: three cache lines, in words of 8 bytes. A copy may begin
@@ -56,14 +57,14 @@ pub(crate) struct Merged {
 }
 
 #[expect(unsafe_code, reason = "tasks share the address of one output")]
-// SAFETY: only `Copies::merge` accesses memory through the address. Callers of `Copies::merge`
-// establish that no other task has the windows.
+// SAFETY: only `Copies::merge` accesses memory through the address. The Safety section of
+// `Copies::merge` requires that no other thread uses the merged windows during the call.
 unsafe impl Sync for Merged {}
 
 impl<'k> Copies<'k> {
     /// Takes scratch memory for `parts` copies. Each copy has `windows` windows of `len` elements.
-    /// The values in this memory are arbitrary until [`Self::fill`] clears it. `private` and
-    /// `kernels` belong to the same operation.
+    /// The values in this memory are arbitrary until [`Self::fill`] sets all elements to the
+    /// identity of the reduction. `private` and `kernels` belong to the same operation.
     pub(crate) fn take(
         private: Private,
         kernels: &'k Kernels,
@@ -88,8 +89,9 @@ impl<'k> Copies<'k> {
         Scratch::put_back(self.memory);
     }
 
-    /// Clears each copy and then runs `task` for this copy, with the copy's number and the address
-    /// of its first window. No other task uses this copy while `task` runs.
+    /// Sets all elements of each private copy to the identity of the reduction, and then runs
+    /// `task` for this private copy. The arguments of `task` are the number of the private copy and
+    /// the address of its first window. No other task uses the private copy while `task` runs.
     pub(crate) fn fill(
         &mut self,
         workers: &Workers<'_>,
@@ -104,7 +106,7 @@ impl<'k> Copies<'k> {
     }
 
     /// Combines the windows `numbers` of all copies with the same windows of an output. The copies
-    /// are combined in ascending order of their numbers.
+    /// are combined in ascending order of the copies' numbers.
     ///
     /// # Safety
     ///
@@ -127,7 +129,8 @@ impl<'k> Copies<'k> {
         let copies = &self.memory[..self.words * self.parts];
         for copy in copies.chunks(self.words) {
             // SAFETY: each private copy has all windows, and `fill` has initialised each window.
-            // The caller of `merge` guarantees the windows of the output.
+            // The Safety section of `merge` requires that the output has the windows `numbers`,
+            // initialised, and that no other thread uses these windows during the call.
             unsafe { self.merge_copy(copy.as_ptr().cast(), into, numbers.clone()) };
         }
     }
@@ -137,7 +140,9 @@ impl<'k> Copies<'k> {
     /// # Safety
     ///
     /// - `copy` is the address of a private copy with all windows, each initialised.
-    /// - The caller guarantees for `into` and `numbers` what [`Self::merge`] requires.
+    /// - `into` is the location of an output whose elements have the operation's type. The output
+    ///   has the windows `numbers`, each contiguous and initialised.
+    /// - No other thread reads or writes these windows of the output during the call.
     #[expect(
         unsafe_code,
         reason = "calls kernels that need the caller's guarantees"
@@ -152,15 +157,19 @@ impl<'k> Copies<'k> {
         };
         if into.unit == len {
             let all = [job(numbers.start, numbers.end - numbers.start)];
-            // SAFETY: the caller guarantees all windows. Consecutive windows are contiguous in the
-            // copy and in the output, so one job covers all windows.
+            // SAFETY: the Safety section of `merge_copy` requires that `copy` and the output have
+            // the windows `numbers`, initialised, and that no other thread uses the output's
+            // windows. Consecutive windows are contiguous in the copy and in the output, so one job
+            // covers all windows.
             unsafe { merge(into.output, copy, &all, Steps::UNIT) };
             return;
         }
         for first in numbers.clone().step_by(JOBS) {
             let last = numbers.end.min(first + JOBS as u64);
             let jobs: SmallVec<[Job; JOBS]> = (first..last).map(|number| job(number, 1)).collect();
-            // SAFETY: the caller guarantees every window.
+            // SAFETY: each job is one window of `numbers`. The Safety section of `merge_copy`
+            // requires that `copy` and the output have this window, initialised, and that no other
+            // thread uses the output's window.
             unsafe { merge(into.output, copy, &jobs, Steps::UNIT) };
         }
     }

@@ -3,8 +3,8 @@
 //! A small block of copies of the value replaces the tensor of updates. Kernels read the copies
 //! like ordinary updates, so no kernel needs a variant for updates of one value.
 //!
-//! This module reads the bytes of the value and copies them. It does not know to which positions of
-//! the output kernels write the value.
+//! This module reads the bytes of the single value of the updates, and makes the copies. This
+//! module does not know which elements of the output the kernels update with these copies.
 
 #![expect(unsafe_code, reason = "reads the value at its address")]
 
@@ -34,7 +34,8 @@ impl OneValue {
     pub(crate) unsafe fn new(value: *const u8, size: usize, wanted: usize) -> Self {
         let mut copies = [0_u64; WORDS];
         let len = (size_of_val(&copies) / size.max(1)).min(wanted);
-        // SAFETY: the caller guarantees all conditions of the called function.
+        // SAFETY: the caller guarantees that `value` is the address of an initialised element of
+        // `size` plain bytes.
         unsafe { fill(&mut copies, len * size, value, size) };
         Self { copies, len }
     }
@@ -59,7 +60,9 @@ impl OneValue {
         numbers: &[O],
         spread: Spread,
     ) {
-        // SAFETY: the caller guarantees all conditions of the called function.
+        // SAFETY: the caller guarantees that the element at `value` is initialised and has `size`
+        // bytes, and that the elements of `dst` at `numbers` are valid for reads and writes, as
+        // `ElementsFn` requires.
         unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
     }
 
@@ -78,8 +81,9 @@ impl OneValue {
     ) {
         for numbers in numbers.chunks(self.len.max(1)) {
             debug_assert!(numbers.len() <= self.len, "more numbers than copies");
-            // SAFETY: the block has at least one copy per number. The caller guarantees all other
-            // conditions of the kernel.
+            // SAFETY: the block has at least one copy per number. The caller guarantees that the
+            // elements of `dst` at `numbers` are valid for reads and writes, as `ElementsFn`
+            // requires.
             unsafe { kernel(dst, self.copies.as_ptr().cast(), numbers, spread) };
         }
     }
@@ -107,7 +111,8 @@ impl OneRun {
         // A buffer of `u64` is aligned for all elements: even elements of 16 bytes have an
         // alignment of at most 8.
         let mut copies = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
-        // SAFETY: the caller guarantees all conditions of the called function.
+        // SAFETY: the caller guarantees that `value` is the address of an initialised element of
+        // `size` plain bytes.
         unsafe { fill(&mut copies, bytes, value, size) };
         Some(Self(copies))
     }

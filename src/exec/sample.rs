@@ -367,8 +367,9 @@ mod tests {
             (400..700).contains(&first.end),
             "{first:?} has half of the tuples"
         );
-        // A third of the work is proportional to the size of a range, and two thirds to the number
-        // of its tuples.
+        // The work of a range of destination numbers has two parts: a part proportional to the size
+        // of the range, and a part proportional to its number of tuples. Summed over both ranges,
+        // the first part is a third of the work, and the second part is two thirds.
         let copying = skewed.cuts(2, 1 << 20, [1 << 19, 1 << 20]);
         let first = copying.expect("uneven tuples").range(0, 1 << 20);
         assert!(

@@ -22,7 +22,7 @@ const JOBS: usize = 128;
 /// of the list stay in the first-level cache (L1) from one of these kernel calls to the next.
 const LIST_BYTES: usize = 16 * 1024;
 
-/// A list of jobs for the next kernel calls. Each job stands for one window, or for several
+/// A sink: a list of jobs for the next kernel calls. Each job stands for one window, or for several
 /// contiguous windows that were joined. All windows have the strides of `window`.
 pub(super) struct Sink<'a> {
     kernel: Runs,
@@ -84,8 +84,9 @@ impl<'a> Sink<'a> {
     }
 
     /// Appends a window to the list of jobs. `dst` is the offset of the window in the output. `src`
-    /// is the offset of the window in the tensor that is read. The sink adds the first offsets of
-    /// its `window` to both offsets.
+    /// is the offset of the window in the tensor that is read. Both offsets are without the
+    /// constant offsets that all windows of the sink share (the fields `dst` and `src` of the
+    /// [`Span`] that [`Self::new`] got). The kernel call adds the constant offsets.
     #[inline]
     pub(super) fn push(&mut self, dst: isize, src: isize) {
         self.push_run(dst, src, self.window.run().size);
@@ -146,8 +147,9 @@ impl<'a> Sink<'a> {
             let dst = self.dst.wrapping_offset(bytes(self.window.dst + dst));
             let src = self.src.wrapping_offset(bytes(self.window.src + src));
             #[expect(unsafe_code, reason = "the only call of a kernel for runs")]
-            // SAFETY: the caller of `new` guarantees the conditions of the kernel for every window
-            // that is pushed.
+            // SAFETY: the caller of `new` guarantees that every pushed window has elements that the
+            // kernel may read in the source and write in the destination, and that nothing else
+            // uses the written elements.
             unsafe {
                 match self.kernel {
                     Runs::Plain(kernel) => kernel(dst, src, &self.jobs, self.steps),

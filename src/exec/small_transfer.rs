@@ -21,8 +21,9 @@ const JOBS: usize = 32;
 /// Maximum number of groups in one kernel call. A group has all updates of one destination.
 const GROUPS: usize = 8;
 
-/// Maximum number of tuples of a small transfer that needs groups. The tuples are sorted in an
-/// array on the stack.
+/// Maximum number of tuples of a small transfer that needs groups: a transfer that combines all
+/// updates of one destination before the updates of the next destination. The tuples are sorted in
+/// an array on the stack.
 const SORTED: usize = 64;
 
 /// The applied tuples of a small transfer. All other tuples of the list are skipped.
@@ -66,10 +67,12 @@ impl SmallTransfer<'_> {
     /// - Every destination number is less than `flat.slices`, and every position is less than
     ///   `flat.tuples`. If `tuples.positions` is set, there is one destination number for each
     ///   position. Otherwise, there is one destination number for each of the `flat.tuples` tuples.
-    /// - If a gather skips tuples, elements are plain data, and an element of zero bytes is valid.
+    /// - If a gather skips tuples, elements are plain data, and an element whose bytes are all zero
+    ///   is a valid value.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, direction: Direction, buffers: Buffers) {
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: `scatter` and `gather` require the properties of the tensors and of the numbers
+        // that the Safety section of this function lists.
         unsafe {
             match direction {
                 Direction::Scatter => self.scatter(buffers),
@@ -98,8 +101,10 @@ impl SmallTransfer<'_> {
             let (numbered, listed) = self.origin(outer);
             let dst = output.wrapping_offset(numbered);
             let src = buffers.source.wrapping_offset(listed);
-            // SAFETY: `dst` and `src` are the addresses of one repetition in the tensors that the
-            // caller vouches for.
+            // SAFETY: repetition `outer` begins at `dst` in the output, and at `src` in the
+            // updates. The output and the updates have the properties that the Safety section of
+            // `run` lists. All elements of the output are initialised: data was copied to the
+            // output, or the call is in place.
             unsafe {
                 match self.operation.group.filter(|_| self.operation.needs_groups) {
                     Some(kernel) => self.fold(kernel, dst, src),
@@ -120,8 +125,8 @@ impl SmallTransfer<'_> {
             let (numbered, listed) = self.origin(outer);
             let dst = buffers.output.cast::<u8>().wrapping_offset(listed);
             let src = buffers.source.wrapping_offset(numbered);
-            // SAFETY: `dst` and `src` are the addresses of one repetition in the tensors that the
-            // caller vouches for.
+            // SAFETY: repetition `outer` begins at `dst` in the output, and at `src` in the data.
+            // The output and the data have the properties that the Safety section of `run` lists.
             unsafe {
                 match (kernels.gather_rows, self.tuples.positions) {
                     (Some(rows), None) => rows(dst, src, self.tuples.numbers, self.rows()),
@@ -163,8 +168,9 @@ impl SmallTransfer<'_> {
         debug_assert!(are_listed || !moves, "positions do not match the list");
     }
 
-    /// Returns the offset of repetition `outer` in the numbered tensor and its offset in the listed
-    /// tensor, both in bytes.
+    /// Returns the offset of repetition `outer` in the numbered tensor (the output of a scatter,
+    /// the data of a gather) and the offset of this repetition in the listed tensor (the updates of
+    /// a scatter, the output of a gather). The two offsets are in bytes.
     fn origin(&self, outer: usize) -> (isize, isize) {
         let outer = (outer * self.operation.kernels.size).cast_signed();
         (
@@ -173,9 +179,10 @@ impl SmallTransfer<'_> {
         )
     }
 
-    /// Whether the region of all windows in the numbered tensor is small enough for the caches of a
-    /// typical machine. The function does not use the properties of the actual machine, because
-    /// reading them would cost a small call too much time.
+    /// Whether the region of all windows in the numbered tensor (the output of a scatter, the data
+    /// of a gather) is small enough for the caches of a typical machine. The function does not read
+    /// the properties of the actual machine, because the reads would cost a small call too much
+    /// time.
     fn is_near(&self) -> bool {
         let distance = self.flat.unit.unsigned_abs() * self.operation.kernels.size;
         self.flat.slices.saturating_mul(distance) as u64 <= Variants::TYPICAL.near_bytes
@@ -208,14 +215,15 @@ impl SmallTransfer<'_> {
         let are_all_listed = is_listed_side_by_side && self.tuples.positions.is_none();
         let elements = kernels.apply_elements.filter(|_| are_all_listed);
         match (elements, kernels.apply_rows) {
-            // SAFETY: each destination number has a window of one element, and destination numbers
-            // are below `flat.slices`. The updates are contiguous, and each destination number has
-            // one.
+            // SAFETY: every destination number is below `flat.slices`, and therefore has a window
+            // of one element in the output. The updates are contiguous, and have one element for
+            // each entry of `numbers`.
             (Some(elements), _) => unsafe { (elements.u32)(dst, src, self.tuples.numbers, spread) },
-            // SAFETY: each destination number is below `flat.slices`, and has a row of `flat.run`
-            // elements in the output and in the updates.
+            // SAFETY: every destination number is below `flat.slices`, and therefore has a row of
+            // `flat.run` elements in the output. The updates have a row of `flat.run` elements for
+            // each entry of `numbers`.
             (None, Some(rows)) => unsafe { rows(dst, src, self.tuples.numbers, self.rows()) },
-            // SAFETY: as for rows, with one run for each row.
+            // SAFETY: as for `rows` above. Each row is one run of contiguous elements.
             (None, None) => unsafe { self.apply_runs(kernels.apply, Direction::Scatter, dst, src) },
         }
     }
@@ -226,8 +234,9 @@ impl SmallTransfer<'_> {
     /// # Safety
     ///
     /// The caller guarantees what [`RunsFn`] requires, with a run of `flat.run` contiguous elements
-    /// for each tuple that is applied. In the numbered tensor, the offset of a run is its
-    /// destination number times `flat.unit`. In the listed tensor, the offset of a run is its
+    /// for each tuple that is applied. In the numbered tensor (the output of a scatter, the data of
+    /// a gather), the offset of a run is the tuple's destination number times `flat.unit`. In the
+    /// listed tensor (the updates of a scatter, the output of a gather), the offset of a run is the
     /// tuple's position times `flat.step`.
     #[inline(never)]
     unsafe fn apply_runs(
@@ -252,7 +261,8 @@ impl SmallTransfer<'_> {
                     Direction::Gather => (listed, numbered),
                 };
             }
-            // SAFETY: the caller vouches for every run.
+            // SAFETY: the caller guarantees that the run of every job is valid for reads in the
+            // source and for writes in the destination, as the Safety section states.
             unsafe { kernel(dst, src, jobs, Steps::UNIT) };
         }
     }
@@ -264,14 +274,14 @@ impl SmallTransfer<'_> {
             .map_or(at, |positions| positions[at] as usize)
     }
 
-    /// Writes zeros to the windows of skipped tuples in `result`, the listed tensor of a gather.
-    /// The argument `positions` has the positions of all applied tuples, in ascending order. If
-    /// `positions` is `None`, no tuple is skipped.
+    /// Writes zeros to the windows of skipped tuples in `result`, the output of a gather. The
+    /// argument `positions` has the positions of all applied tuples in the list of tuples, in
+    /// ascending order. If `positions` is `None`, no tuple is skipped.
     ///
     /// # Safety
     ///
-    /// `result` has a window of `flat.run` elements for each of the `flat.tuples` positions, and an
-    /// element of zero bytes is valid.
+    /// `result` has a window of `flat.run` contiguous elements for each of the `flat.tuples`
+    /// tuples, valid for writes. An element whose bytes are all zero is a valid value.
     unsafe fn clear(&self, result: *mut u8, positions: Option<&[u32]>) {
         let Some(positions) = positions else {
             return;
@@ -285,7 +295,8 @@ impl SmallTransfer<'_> {
             }
             let offset = position.cast_signed() * self.flat.step * size.cast_signed();
             let window = result.wrapping_offset(offset);
-            // SAFETY: the caller vouches for the window.
+            // SAFETY: the caller guarantees that the window of each tuple is valid for writes, and
+            // that bytes of zero are valid elements.
             unsafe { window.write_bytes(0, self.flat.run * size) };
         }
     }
@@ -333,8 +344,9 @@ impl SmallTransfer<'_> {
             };
             (len, start) = (len + 1, end);
             if len == GROUPS || end == sorted.len() {
-                // SAFETY: each group has all updates of one destination. The caller vouches for the
-                // rows of `flat.run` elements of the destination and of its updates.
+                // SAFETY: each group has all updates of one destination, at least one. The caller
+                // guarantees that the destination and each of its updates have a row of `flat.run`
+                // initialised elements, valid for writes (destination) and reads.
                 unsafe { kernel(dst, src, &groups[..len], run) };
                 len = 0;
             }

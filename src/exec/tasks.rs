@@ -21,7 +21,7 @@ pub(crate) const MAX_TASKS: usize = 1024;
 /// take one piece at a time. If there are more tasks than lanes, several tasks begin in one lane.
 const MAX_LANES: usize = 64;
 
-/// Number of workers that is assumed if a pool does not know its number. Work is divided into one
+/// Number of workers that is assumed if a pool does not report a number. Work is divided into one
 /// part per worker. Most schedules then cut each part into several pieces. A schedule whose total
 /// work would grow with the number of pieces does not cut its parts.
 const PARTS_IF_UNKNOWN: usize = 4;
@@ -31,7 +31,7 @@ const PARTS_IF_UNKNOWN: usize = 4;
 pub(crate) struct Workers<'p> {
     pool: &'p dyn Pool,
     limit: usize,
-    /// Number of calls that share the pool, including this one.
+    /// Number of calls that share the pool, including this call.
     callers: usize,
     /// The machine for which schedules are chosen. `None`: the current machine.
     machine: Option<&'p Machine>,
@@ -161,13 +161,15 @@ impl<'p> Workers<'p> {
         })
     }
 
-    /// Runs `task` once with every number in `0..pieces`. The numbers of the pieces are cut into
-    /// lanes, which are consecutive ranges. Each of the `tasks` tasks takes pieces in order from
-    /// one lane until the lane is empty, and then from the following lanes. A task that begins late
-    /// therefore delays the call less: other tasks take pieces from its lane.
+    /// Runs `task` once for every piece of the work, that is, with every number in `0..pieces`. The
+    /// pool runs `tasks` tasks. The pieces are cut into lanes: ranges of consecutive pieces, one
+    /// lane per task of the pool, but at most [`MAX_LANES`]. Each task of the pool takes pieces in
+    /// order from one lane until the lane is empty, and then from the following lanes. A task that
+    /// begins late therefore delays the call less: other tasks take pieces from its lane.
     ///
-    /// There are no lanes, and each piece is a separate task of the pool, if `pieces` equals
-    /// `tasks`, or if `Pool::sees_pieces` is true and there are at most [`MAX_TASKS`] pieces.
+    /// In two cases, the pieces are not cut into lanes, and the pool runs one task for each piece.
+    /// The first case is that `pieces` equals `tasks`. The second case is that `Pool::sees_pieces`
+    /// returns true and there are at most [`MAX_TASKS`] pieces.
     pub(crate) fn run_pieces(
         &self,
         tasks: usize,

@@ -57,13 +57,13 @@ unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     // The copy of data is one job of more than `LEN` elements, which is not counted.
     let windows = jobs.iter().filter(|job| job.len <= LEN).count();
     STREAMED.fetch_add(windows, Ordering::Relaxed);
-    // SAFETY: the caller guarantees what this call requires.
+    // SAFETY: the caller guarantees what the Safety section of the called function requires.
     unsafe { (plain().copy)(dst, src, jobs, steps) };
 }
 
 unsafe fn prefetching(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     PREFETCHED.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the caller guarantees what this call requires.
+    // SAFETY: the caller guarantees what the Safety section of the called function requires.
     unsafe { watched(dst, src, jobs, steps) };
 }
 
@@ -359,7 +359,7 @@ unsafe fn watched_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows
     let is_prefetched = form.sources.is_some() && form.prefetches_sources;
     ROWS_PREFETCHED.fetch_add(usize::from(is_prefetched), Ordering::Relaxed);
     let rows = plain().apply_rows.expect("rows of plain bytes");
-    // SAFETY: the caller guarantees what this call requires.
+    // SAFETY: the caller guarantees what the Safety section of the called function requires.
     unsafe { rows(dst, src, numbers, form) };
 }
 

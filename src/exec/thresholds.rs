@@ -70,8 +70,9 @@ pub(super) const PARTITION_BYTES: u64 = 512 * 1024;
 pub(super) const FETCHED_TUPLES: usize = 3;
 
 /// Number of tuples that are applied between two steps of the prefetch of the next partition's
-/// region, if the region of the current partition was prefetched. Otherwise the number is eight
-/// times as large. The number was chosen without a measurement.
+/// region, if the region of the current partition was prefetched. If the region of the current
+/// partition was not prefetched, the number is eight times as large. The number was chosen without
+/// a measurement.
 pub(super) const FETCHING_TUPLES: usize = 128;
 
 /// Bytes of updates above which partitions are enlarged, so that workers read updates in the order

@@ -46,7 +46,7 @@ pub(crate) trait GroupPass: Debug + Sync {
     unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
 }
 
-/// One transfer, ready to run.
+/// One transfer (the movement of elements in one call), ready to run.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     direction: Direction,
@@ -149,8 +149,8 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Returns the description of the transfer from which a schedule is chosen: sizes, and facts
-    /// about the destinations.
+    /// Returns the description of the transfer from which a schedule is chosen: sizes, and
+    /// properties of the list of destinations.
     pub(super) fn workload(&self) -> Workload<'a> {
         Workload::new(
             self.direction,
@@ -263,8 +263,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Returns the offset of the window that is written and of the window that is read. The
-    /// argument `numbered` is the window's offset in the numbered tensor, `listed` in the listed
-    /// tensor, relative to `origin`.
+    /// argument `numbered` is the window's offset in the numbered tensor (the output of a scatter,
+    /// the data of a gather). The argument `listed` is the window's offset in the listed tensor
+    /// (the updates of a scatter, the output of a gather). Both offsets are relative to the offsets
+    /// in `origin`.
     #[inline(always)]
     fn placed(&self, numbered: isize, listed: isize, origin: (isize, isize)) -> (isize, isize) {
         match self.direction {
@@ -274,7 +276,8 @@ impl<'a> Transfer<'a> {
     }
 
     /// Returns the distance, in elements, between the windows of consecutive tuples in the listed
-    /// tensor. `None`: the distance is not constant.
+    /// tensor (the updates of a scatter, the output of a gather). `None`: the distance is not
+    /// constant, or the plan skips tuples.
     pub(super) fn source_step(&self) -> Option<isize> {
         let step = self.geometry.source_step();
         step.filter(|_| self.plan.skips_none())
@@ -304,10 +307,12 @@ impl<'a> Transfer<'a> {
             Some(multiplying) if self.direction == Direction::Gather => multiplying,
             _ => self.access.streaming(kernel, window, streams),
         };
-        // SAFETY: the caller of `Transfer::new` vouches for the tensors. The numbered windows are
-        // inside the numbered tensor, because the plan has checked every destination number. The
-        // listed windows are inside the listed tensor, because this tensor has the plan's shape of
-        // updates. The caller of this function vouches for exclusive access.
+        // SAFETY: the Safety section of `Transfer::new` requires that both tensors have the shapes
+        // and strides of the plan, and elements of the operation's type. The windows that
+        // destination numbers address are inside their tensor, because the plan has checked every
+        // destination number. The listed windows are inside the listed tensor, because this tensor
+        // has the plan's shape of updates. The Safety section of this function requires that
+        // nothing else uses the windows that the sink writes.
         unsafe { Sink::new(&self.access, kernel, self.access.buffers.source, window) }
     }
 }

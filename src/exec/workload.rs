@@ -1,8 +1,8 @@
-//! The workload of a transfer: its sizes and properties, as plain numbers. Schedules are chosen
-//! from these numbers.
+//! The workload of a transfer: the sizes and properties of the transfer, as plain numbers.
+//! Schedules are chosen from these numbers.
 //!
-//! This module knows which data a transfer moves. It does not know addresses, workers, or the
-//! schedules that the choice compares.
+//! This module knows which data a transfer moves. This module does not know addresses, workers, or
+//! the schedules that the choice compares.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -51,7 +51,7 @@ pub(super) enum Grouping {
     Needed,
 }
 
-/// The sizes and facts of one transfer.
+/// The sizes and properties of one transfer.
 #[derive(Debug)]
 pub(crate) struct Workload<'a> {
     pub(super) direction: Direction,
@@ -99,14 +99,16 @@ pub(crate) struct Workload<'a> {
     /// of the output. Slices must begin at a constant stride, in data and in the output.
     pub(super) has_slices: bool,
     /// Whether workers can reduce into private copies and merge these copies, with the same bits as
-    /// the reference loop. The operation must allow it, windows must be rows, no tuple may be
-    /// skipped, and destinations and sources must have constant strides.
+    /// the reference loop. The operation must have private copies, windows must be rows, no tuple
+    /// may be skipped, and the windows in the destination and in the source must begin at constant
+    /// strides.
     pub(super) can_merge: bool,
     pub(super) context: Context,
     pub(super) destinations: &'a Destinations,
     /// Sample of the destinations. The first use takes the sample, or reads it from a kept plan.
     pub(super) sample: OnceCell<Cow<'a, Sample>>,
-    /// Place in a kept plan for the sample. `None` if the plan is not kept.
+    /// Field of a kept plan that stores the sample of the destinations. `None` if the plan is not
+    /// kept.
     pub(super) sample_slot: Option<&'a Slot>,
 }
 
@@ -136,8 +138,8 @@ impl Sizes {
             .saturating_add(self.copied_bytes.saturating_mul(2))
     }
 
-    /// Whether a transfer touches fewer than `SMALL_CALL_BYTES` bytes. Setting up a schedule then
-    /// costs more than it saves.
+    /// Whether a transfer touches fewer than `SMALL_CALL_BYTES` bytes. For such a transfer, setting
+    /// up a schedule costs more than the schedule saves.
     #[inline(always)] // On the path of small calls.
     pub(crate) fn touch_little(self) -> bool {
         self.touched_bytes() < SMALL_CALL_BYTES
@@ -267,9 +269,9 @@ impl<'a> Workload<'a> {
         (self.sample).get_or_init(|| sample_of(self.destinations, unit, self.sample_slot))
     }
 
-    /// Returns the destination numbers at which the ranges of a division are cut, so that ranges
-    /// have about equal work. Returns `None` if ranges of equal length are good enough, or if the
-    /// division has no ranges of destinations.
+    /// Returns the destination numbers at which a division cuts its ranges of destinations, so that
+    /// the ranges have about equal work. Returns `None` if ranges of equal length are good enough,
+    /// or if the division has no ranges of destinations.
     pub(super) fn cuts(&self, division: Division) -> Option<Cuts> {
         let Division::Destinations { parts, .. } = division else {
             return None;
@@ -303,9 +305,9 @@ impl<'a> Workload<'a> {
         replaced && self.streams(copied) && applied <= copied / SPARSE
     }
 
-    /// Returns the variants of kernels for this call. If the region of a scatter is large but its
-    /// windows need no prefetch, the returned variants disable the prefetching of the output's
-    /// windows.
+    /// Returns the variants of kernels for this call. The region of a scatter is the memory that
+    /// the slices of all destinations span. If this region is large but the windows need no
+    /// prefetch, the returned variants disable the prefetching of the output's windows.
     pub(super) fn prefetch_variants(&self, mut variants: Variants) -> Variants {
         let is_far = self.region_bytes > variants.near_bytes;
         if self.direction == Direction::Scatter && is_far && self.needs_no_prefetch(variants) {
@@ -314,19 +316,19 @@ impl<'a> Workload<'a> {
         variants
     }
 
-    /// Whether windows need no prefetch, although their region is large. One of three conditions is
-    /// enough:
+    /// Whether windows need no prefetch, although the region that the slices of all destinations
+    /// span is large. One of three conditions is enough:
     ///
     /// - A window has at most one cache line, and the region has at most `near_short_bytes` bytes.
     /// - The windows of all distinct destinations, each counted as at least one cache line, have at
     ///   most `near_bytes` bytes in total. A cache soon holds such windows. On a Xeon (Skylake),
-    ///   sums of integers into 80 Mi places of 16 bytes, one of them frequent, took three times as
-    ///   long with prefetching as without.
-    /// - Destinations are in ascending order, and at least a fraction `DENSE` of the windows begin
-    ///   in the cache line of the previous window. On Zen 4, prefetching was disabled in two kinds
-    ///   of calls. Calls with such windows then took 0.4 to 0.9 times as long. Calls with one or
-    ///   two cache lines between windows took 1.0 to 1.7 times as long, so their windows are
-    ///   prefetched.
+    ///   sums of integers into 80 Mi slices of 16 bytes, one of which was a frequent destination,
+    ///   took three times as long with prefetching as without.
+    /// - Destinations are in ascending order, and at least a quarter (`DENSE`) of the windows begin
+    ///   in the cache line of the previous window. On Zen 4, calls that meet this condition took
+    ///   0.4 to 0.9 times as long without prefetching as with prefetching. Calls with one or two
+    ///   cache lines between successive windows took 1.0 to 1.7 times as long without prefetching
+    ///   as with prefetching, so their windows are prefetched.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn needs_no_prefetch(&self, variants: Variants) -> bool {
         let window = self.window_bytes();
@@ -343,11 +345,12 @@ impl<'a> Workload<'a> {
         bytes as u64 >= self.context.variants.stream_bytes
     }
 
-    /// Whether the windows to write are expected to be in memory, not in a cache. Out of place,
-    /// this holds if most of a large output is copied data ([`Self::is_sparse`]), because the copy
-    /// then uses streaming stores. In place, updates must replace the existing values, the windows
-    /// must be large enough in total for streaming stores, and the region must have at least
-    /// `SPARSE` times their bytes.
+    /// Whether the windows to write are expected to be in memory, not in a cache. Out of place, the
+    /// result is true if most of a large output is copied data ([`Self::is_sparse`]), because the
+    /// copy then uses streaming stores. In place, three conditions must hold. Updates replace the
+    /// existing values. The windows have enough bytes in total for streaming stores. The region
+    /// that the slices of all destinations span has at least `SPARSE` times the bytes of the
+    /// windows.
     fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
         let is_large_in_place = self.in_place
@@ -359,8 +362,9 @@ impl<'a> Workload<'a> {
 
     /// Returns whether windows that are written in the order of tuples are streamed. Streaming
     /// stores are not ordered with one another, so the destinations of a scatter must be distinct.
-    /// If the plan does not know this, duplicates are detected first. If the detection requires
-    /// more than `STREAMED_DETECTION_BYTES` of memory, windows are not streamed.
+    /// If the plan does not know whether the destinations are distinct, duplicates are detected
+    /// first. If the detection requires more than `STREAMED_DETECTION_BYTES` of memory, windows are
+    /// not streamed.
     pub(super) fn streaming(&self) -> Streaming {
         let is_gather = self.direction == Direction::Gather;
         let pays = if is_gather {

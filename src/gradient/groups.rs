@@ -18,8 +18,8 @@ use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
     /// Returns the address and the window offsets of each tensor that the pass over groups reads or
-    /// writes. `None` stands for a tensor that the pass does not access, for example a gradient
-    /// that another pass writes.
+    /// writes (a group has all tuples of one destination). `None` stands for a tensor that the pass
+    /// does not access, for example a gradient that another pass writes.
     pub(super) fn locate(
         &self,
         by_groups: ByGroups,
@@ -52,7 +52,8 @@ impl Backward<'_> {
         })
     }
 
-    /// Returns the kernel that the pass over groups calls, and the parameters of the kernel.
+    /// Returns the kernel that computes the gradients of groups (all tuples of one destination),
+    /// and the parameters of the kernel.
     pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
         let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());

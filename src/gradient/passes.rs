@@ -13,7 +13,8 @@ use crate::operand::{Source, Target};
 use crate::plan::Span;
 use crate::run::Prepared;
 
-/// Pass that is ready to run.
+/// A prepared pass, that is, one traversal of the tensors in the computation of a gradient: a
+/// transfer or a copy. All memory that the pass needs is allocated.
 #[expect(
     clippy::large_enum_variant,
     reason = "a call has at most four passes, and keeps them on its stack"
@@ -21,7 +22,9 @@ use crate::run::Prepared;
 pub(super) enum Pass<'a> {
     /// Moves or combines windows.
     Transfer(Prepared<'a>),
-    /// Copies all elements of data to the output. Without data, multiplies the output in place.
+    /// With data: copies all elements of data to the output, multiplied by the operation's factor
+    /// if the operation has a factor. Without data: multiplies all elements of the output by the
+    /// operation's factor, in place.
     Copy(Access, Span),
 }
 
@@ -41,8 +44,9 @@ impl Pass<'_> {
     }
 }
 
-/// Prepares the pass that copies `data` to `target`. Without `data`, the pass multiplies `target`
-/// in place. `operation` has the kernels and the factor of the pass.
+/// Prepares the pass that copies `data` to `target`, multiplied by the factor of `operation` if
+/// `operation` has a factor. Without `data`, the pass multiplies `target` by this factor in place.
+/// `operation` also has the kernels of the pass.
 ///
 /// # Safety
 ///

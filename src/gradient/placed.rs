@@ -39,7 +39,8 @@ pub(super) struct TensorsAt {
     pub(super) grad_updates: Option<TensorAt>,
 }
 
-/// Kernel that computes the gradients of groups, and the parameters of the kernel.
+/// Kernel that computes the gradients of groups (a group has all tuples of one destination), and
+/// the parameters of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
     pub(super) kernel: GradientFn,
@@ -231,13 +232,14 @@ impl<'a> GradientPass<'a> {
         distinct.first_from(destinations, self.sorted.get(destinations, position).0)
     }
 
-    /// Runs the kernel for a range of columns in one repetition.
+    /// Runs the kernel for the groups `groups` (a group has all tuples of one destination), for a
+    /// range of columns (positions in a window), in one repetition.
     ///
     /// # Safety
     ///
-    /// During the call, nothing else reads or writes the elements of `columns` (positions in a
-    /// window) in the repetition `repetition`, neither in the windows of the destinations of
-    /// `groups` nor in the windows of the groups' tuples.
+    /// During the call, nothing else reads or writes the elements at `columns` in the repetition
+    /// `repetition`, neither in the windows of the destinations of `groups` nor in the windows of
+    /// the groups' tuples.
     #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
     unsafe fn run_kernel(
         &self,
@@ -278,8 +280,10 @@ impl GroupPass for GradientPass<'_> {
             (len, ordinal) = (len + 1, ordinal + 1);
             if len == GROUPS || is_last {
                 for repetition in repetitions.clone() {
-                    // SAFETY: the caller of `run` guarantees that nothing else uses the columns of
-                    // these groups in these repetitions.
+                    // SAFETY: the Safety section of `run` requires that nothing else uses the
+                    // elements at `columns` (positions in a window) of these windows in
+                    // `repetitions`: the windows of the groups' destinations, and the windows of
+                    // the groups' tuples. A group has all tuples of one destination.
                     unsafe { self.run_kernel(repetition, columns.clone(), &groups[..len]) };
                 }
                 len = 0;

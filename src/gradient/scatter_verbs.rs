@@ -1,5 +1,5 @@
 //! The methods of scatters that compute gradients, and the methods that run a forward pass and
-//! return a [`Saved`] for its gradient.
+//! return a [`Saved`] for the gradient of this pass.
 //!
 //! This module knows operators, their plans and views. This module does not know how gradients are
 //! computed.
@@ -83,7 +83,7 @@ impl Scatter<'_> {
     /// Writes the requested gradients for data and for updates.
     ///
     /// `grad_output` is the gradient of the output, and has the shape of data. The call overwrites
-    /// the requested gradients. It does not add to their previous contents.
+    /// the requested gradients. The call does not add to the previous contents.
     ///
     /// In this table, `g` is the value of `grad_output` at one element of a destination. `u` are
     /// the updates of that element, and "updates" is their number. "ties" is the number of values
@@ -221,8 +221,10 @@ impl Scatter<'_> {
     /// gradient.
     ///
     /// If `mul`, `min` or `max` combines the existing value with updates, the [`Saved`] holds the
-    /// previous values of data at the destinations. For such a reduction, all of data is saved if
-    /// data is not evenly strided along the indexed axes.
+    /// previous values of data at the destinations. If, in addition, data is not evenly strided
+    /// along the indexed axes, the [`Saved`] holds the previous values of all elements of data.
+    /// Data is evenly strided along these axes if one constant stride leads from each indexed
+    /// position to the next position in row-major order.
     ///
     /// # Errors
     ///
@@ -316,9 +318,10 @@ impl ScatterRun<'_> {
     ///
     /// The results are those of [`Scatter::backward_into`](crate::Scatter::backward_into).
     ///
-    /// The tensors of the call may have other strides than the output of the plan. If that output
-    /// is not evenly strided along the indexed axes, `grad_output`, the data in `forward` and the
-    /// gradient for data must have the strides of that output.
+    /// The tensors of the call may have other strides than the output of the plan. The exception is
+    /// an output that is not evenly strided along the indexed axes: no constant stride leads from
+    /// each indexed position to the next position in row-major order. `grad_output`, the data in
+    /// `forward` and the gradient for data must then have the strides of the output of the plan.
     ///
     /// # Errors
     ///

@@ -1,14 +1,14 @@
-//! Vectors for x86-64 with AVX2 and F16C, where compilers generate slower code.
+//! Vector types for loops on x86-64 machines with AVX2 and F16C.
 //!
-//! The module knows machine instructions. Its types give the same bits as the portable loops. A
-//! type exists only where the portable loop was measured to be slower than the type by a third or
-//! more.
+//! The module knows machine instructions. A loop with a type of this module gives the same bits as
+//! the portable loop, which uses no such type. The module has a type only for an operation whose
+//! portable loop was measured to be slower than the loop with the type by a third or more.
 //!
 //! Code that uses the types must run only on machines with AVX2 and F16C. The kernel table
-//! guarantees this for all types except [`Eight`]: it names them only for
-//! [`Avx2`](super::InstructionSet::Avx2) and for AVX-512, which includes AVX2. The function
-//! [`filter`](super::filter::filter) guarantees this for [`Eight`]. The safety comments that name
-//! the module `avx2` depend on this guarantee.
+//! guarantees these instruction sets for all types except [`Eight`]: the table names these types
+//! only for [`Avx2`](super::InstructionSet::Avx2) and for AVX-512, which includes AVX2. The
+//! function [`filter`](super::filter::filter) guarantees the instruction sets for [`Eight`]. The
+//! safety comments that name the module `avx2` depend on these two guarantees.
 
 mod complex;
 mod filter;

@@ -58,7 +58,7 @@ unsafe fn run_portable<K: Kernel>(
     list: &[K::Entry],
     form: K::Form<'_>,
 ) {
-    // SAFETY: the caller guarantees the contract of `Kernel::run`.
+    // SAFETY: the caller guarantees what `Kernel::run` requires of the elements and pointers.
     unsafe { K::run::<false>(dst, src, list, form) }
 }
 
@@ -70,7 +70,8 @@ unsafe fn run_portable<K: Kernel>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
 unsafe fn run_avx2<K: Kernel>(dst: *mut u8, src: *const u8, list: &[K::Entry], form: K::Form<'_>) {
-    // SAFETY: the caller guarantees the contract of `Kernel::run`, and AVX2 and F16C.
+    // SAFETY: the caller guarantees what `Kernel::run` requires, and that the machine has AVX2 and
+    // F16C.
     unsafe { K::run::<true>(dst, src, list, form) }
 }
 

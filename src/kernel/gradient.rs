@@ -2,7 +2,8 @@
 //! the destination's result, a kernel computes the gradients of the existing value and of each
 //! update.
 //!
-//! The module knows values, lists of sources and pointers. It does not know how groups are made.
+//! The module knows values, lists of sources (updates) and pointers. The module does not know how
+//! groups are made.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 
@@ -60,8 +61,8 @@ pub(super) trait Computed: Default + Divided + Multiplied {
 
 /// A type that gradients of minima and maxima are computed in.
 pub(super) trait Compared: Computed + PartialOrd + Neg<Output = Self> {
-    /// Divides by a count of 32 bits. The compiler can vectorise the conversion of such a count to
-    /// a float.
+    /// Divides by a count of 32 bits. The compiler can vectorise the conversion of a 32-bit count
+    /// to a float.
     fn divided_by_i32(self, count: i32) -> Self;
 }
 
@@ -90,7 +91,8 @@ floats!(f32, f64);
 /// gradient of the output, in data and in the gradient for data, a group has one run of elements.
 /// In updates and in the gradient for updates, a group has one run per update. The accessed
 /// elements begin at position `first` of each of these runs. Values of this type exist only during
-/// a call of [`each_group`], whose caller guarantees all elements of the runs.
+/// a call of [`each_group`]. The caller of `each_group` guarantees that all elements of the runs
+/// are valid for reads, and for writes if they are results.
 pub(super) struct Lanes<'g, T> {
     tensors: &'g GradientTensors<'g>,
     group: &'g GradientGroup,
@@ -179,7 +181,7 @@ impl<T: Graded> Lanes<'_, T> {
     }
 }
 
-/// A rule for the gradients of a reduction. Each implementing type is one rule.
+/// A rule that computes the gradients of a reduction. Each implementing type is one rule.
 pub(super) trait GradientRule<T: Graded> {
     /// Computes and stores the gradients of `N` elements of the existing value and of each update.
     fn compute<const N: usize>(lanes: &Lanes<'_, T>);
@@ -260,7 +262,8 @@ struct Products<'g, T: Graded, const N: usize> {
     updates: PerTuple<'g>,
     gradient: [T::Computed; N],
     /// Product of the existing value, if it takes part, and of all updates before the current
-    /// update, multiplied from the first to the last. `None`: there is no such value.
+    /// update, multiplied from the first to the last. `None`: the existing value does not take
+    /// part, and no update comes before the current update.
     prefix: Option<[T::Computed; N]>,
 }
 
@@ -337,8 +340,9 @@ where
     }
 }
 
-/// Stores the gradients of `count` elements, one element at a time. Ties are counted in 64 bits.
-/// Groups with so many updates are too rare for a vector loop.
+/// Stores the gradients of `count` elements, one element at a time. Ties (values that equal the
+/// minimum or maximum) are counted in 64 bits. The function processes groups of at least
+/// [`COUNTED_IN_64_BITS`] updates. These groups are too rare for a vector loop.
 #[inline(never)]
 fn compute_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count: usize) {
     for first in lanes.first..lanes.first + count.cast_signed() {
@@ -349,7 +353,8 @@ fn compute_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count:
     }
 }
 
-/// Stores the gradients of `N` elements. Ties are counted in the type `K`.
+/// Stores the gradients of `N` elements. Ties (values that equal the minimum or maximum) are
+/// counted in the type `K`.
 #[inline(always)]
 fn compute_ties<T, K, const N: usize>(
     lanes: &Lanes<'_, T>,
@@ -396,8 +401,8 @@ fn compute_ties<T, K, const N: usize>(
     lanes.store_grad_data(|| data.map_or([T::Computed::default(); N], part_of));
 }
 
-/// Checks whether `value` replaces the best value so far. This is the case if `value` is larger
-/// than `best`, or if `value` is NaN and `best` is not.
+/// Checks whether `value` replaces `best`, the best value so far. A value replaces the best value
+/// if `value` is larger than `best`, or if `value` is NaN and `best` is not NaN.
 #[inline(always)]
 #[expect(clippy::eq_op, reason = "only NaN is not equal to itself")]
 fn beats<C: PartialOrd + Copy>(value: C, best: C) -> bool {
@@ -423,7 +428,8 @@ pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>
     groups: &[GradientGroup],
     shares: &Shares,
 ) {
-    // SAFETY: the caller guarantees the contract of this function.
+    // SAFETY: the caller guarantees what `GradientFn` requires, and that the machine has AVX2 and
+    // F16C if `AVX2` is true.
     unsafe {
         if AVX2 {
             with_avx2(
@@ -436,7 +442,10 @@ pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>
     }
 }
 
-/// Processes each group, `WIDTH` elements at a time, and the remaining elements one by one.
+/// Computes the gradients of each group. A group has all updates of one destination, and its runs
+/// have `tensors.len` elements. The function computes the gradients of `WIDTH` elements of the runs
+/// at a time. If `tensors.len` is not a multiple of `WIDTH`, the function computes the gradients of
+/// the last elements of each group one at a time.
 ///
 /// # Safety
 ///
@@ -471,10 +480,11 @@ unsafe fn each_group_by<T: Graded, R: GradientRule<T>, const WIDTH: usize>(
     }
 }
 
-/// Prefetches contiguous runs that later groups read or write. `groups` begins with the current
-/// group. For each prefetch distance `d`, the function prefetches the runs of the group that is `d`
-/// groups later. It also prefetches the runs of the sources that are `d` positions after the
-/// sources of the current group. Elements have `size` bytes.
+/// Prefetches contiguous runs that later groups read or write. A group has all sources (updates) of
+/// one destination. `groups` begins with the current group. For each prefetch distance `d`, the
+/// function prefetches the runs of the group that is `d` groups later. The function also prefetches
+/// the runs of the sources that are `d` positions after the sources of the current group. Elements
+/// have `size` bytes.
 #[inline(never)]
 fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size: usize) {
     let bytes = tensors.len.saturating_mul(size);

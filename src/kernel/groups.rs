@@ -1,8 +1,8 @@
 //! Reduces groups: all updates of one destination, then all updates of the next destination.
 //!
 //! A group is one destination and its updates (its sources). The destination and each source are
-//! one run of elements. The module knows lists of sources and pointers. The module does not know
-//! element types or reductions.
+//! one run of elements. This module knows pointers, and the lists that state which sources belong
+//! to a group. This module does not know element types or reductions.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 
@@ -47,9 +47,9 @@ where
             }
             let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
             let mut done = 0;
-            // SAFETY: the caller guarantees `run.len` elements of the group's destination and of
-            // each of its sources. Each call of `fold_part` processes elements whose positions are
-            // below `run.len`.
+            // SAFETY: the caller guarantees that the group's destination and each of its sources
+            // have `run.len` initialised elements, valid for writes (destination) and reads. Each
+            // call of `fold_part` processes elements whose positions are below `run.len`.
             unsafe {
                 while run.steps == Steps::UNIT && run.len - done >= WIDTH {
                     let steps = Steps::UNIT;
@@ -72,8 +72,8 @@ where
 
 /// Prefetches destinations and sources of groups after the current group, which is `groups[0]`. For
 /// each prefetch distance `d`, the function prefetches the destination of the group `groups[d]`. If
-/// the sources are listed, it also prefetches the sources `d` positions behind the sources of the
-/// current group in the list. Elements have `size` bytes.
+/// `run.sources` has a list of sources, the function also prefetches the sources that are `d`
+/// positions after the sources of the current group in this list. Elements have `size` bytes.
 ///
 /// One function serves all element types. Separate copies of this code in the loops of all types
 /// were a twelfth of the library's code.
@@ -107,10 +107,10 @@ where
     F: Finish<C>,
 {
     /// Computes `N` consecutive elements of the destination of `group`, from the position `first`
-    /// of its run on. The destination and each source of the group have a run of `run.len`
-    /// elements. Each computed element combines the elements at the same position in the runs of
-    /// all sources. If `run.include_self` is true, the reduction begins with `R::include` of the
-    /// existing value.
+    /// of the destination's run on. The destination and each source of the group have a run of
+    /// `run.len` elements. Each computed element combines the elements at the same position in the
+    /// runs of all sources. If `run.include_self` is true, the reduction begins with `R::include`
+    /// of the existing value.
     ///
     /// # Safety
     ///
@@ -127,7 +127,8 @@ where
         let dst = dst.wrapping_offset(group.dst + first * run.steps.dst);
         let src = src.wrapping_offset(first * run.steps.src);
         let updates = |position: usize| src.wrapping_offset(run.sources.offset(position));
-        // SAFETY: the caller guarantees `run.len` elements of the destination and of each source.
+        // SAFETY: the caller guarantees that the destination and each source have `run.len`
+        // initialised elements, valid for reads. `first + at` is below `run.len`.
         let load = |side: *const T, at: usize, step: isize| unsafe {
             (*side.offset(at.cast_signed() * step)).computed()
         };
@@ -154,7 +155,8 @@ where
         let count = (group.end - group.start) as u64 + u64::from(run.include_self);
         for (at, running) in running.into_iter().enumerate() {
             let result = T::rounded(F::finish(running, count, run.factor));
-            // SAFETY: the caller guarantees `run.len` elements of the destination.
+            // SAFETY: the caller guarantees that the destination has `run.len` elements, valid for
+            // writes. `first + at` is below `run.len`.
             unsafe { *dst.offset(at.cast_signed() * run.steps.dst) = result };
         }
     }

@@ -4,13 +4,13 @@
 //! reduction only if the merged partial results have the same bits as the sequential reduction.
 //! These reductions are sums, differences, products, minima and maxima of integers (integer
 //! arithmetic wraps), and minima and maxima of floats. The module excludes `bool`. A merge writes 0
-//! or 1 to every destination, but a destination without updates must keep its byte.
+//! or 1 to every destination, but a destination without updates must keep its previous byte.
 
 use super::{Kernels, Operation};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Identity and merge kernels of a reduction, for private copies. Each worker reduces its updates
+/// Identity of a reduction, and kernels that merge private copies. Each worker reduces its updates
 /// into its own private copy of the output. The private copies are merged with the output
 /// afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,9 @@ pub(crate) struct Private {
 }
 
 impl Operation {
-    /// Returns the identity and merge kernels of this reduction. Returns `None` if merged private
-    /// copies could have other bits than the sequential reduction.
+    /// Returns the identity of this reduction (a value) and the kernels that merge private copies
+    /// of the output. A worker reduces its updates into its private copy. Returns `None` if merged
+    /// private copies could have other bits than the sequential reduction.
     pub(crate) fn private(&self) -> Option<Private> {
         let (element, reduction, isa) = self.row?;
         let merge = match reduction {

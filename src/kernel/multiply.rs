@@ -56,8 +56,8 @@ impl<F: Multiplied> Multiplied for Complex<F> {
 pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isize, factor: f64) {
     let dst = dst.cast::<T>();
     if step == 1 && len > 0 {
-        // SAFETY: the caller guarantees `len` elements. With a stride of 1 the elements are
-        // contiguous.
+        // SAFETY: the caller guarantees that `len` initialised elements are valid for reads and
+        // writes, and that nothing else uses them. With a stride of 1 the elements are contiguous.
         for value in unsafe { std::slice::from_raw_parts_mut(dst, len) } {
             *value = value.multiplied(factor);
         }
@@ -65,7 +65,8 @@ pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isi
     }
     for number in 0..len.cast_signed() {
         let value = dst.wrapping_offset(number * step);
-        // SAFETY: the caller guarantees `len` elements with the stride `step`.
+        // SAFETY: the caller guarantees that `len` initialised elements with the stride `step` are
+        // valid for reads and writes, and that nothing else uses them.
         unsafe { *value = (*value).multiplied(factor) };
     }
 }
@@ -85,9 +86,10 @@ pub(super) unsafe fn copy_multiplied<T: Multiplied>(
     let (dst, src) = (dst.cast::<MaybeUninit<T>>(), src.cast::<MaybeUninit<T>>());
     for job in jobs.iter().filter(|job| job.len > 0) {
         let (dst, src) = (dst.wrapping_offset(job.dst), src.wrapping_offset(job.src));
-        // SAFETY: the caller guarantees `job.len` elements on both sides, that the elements of
-        // `src` are initialised, and that the sides do not overlap. The elements of `dst` may be
-        // uninitialised: this code writes them and does not read them.
+        // SAFETY: the caller guarantees that `job.len` initialised elements of `src` are valid for
+        // reads, that `job.len` elements of `dst` are valid for writes, and that no `dst` element
+        // is also a `src` element. The elements of `dst` may be uninitialised: this code writes
+        // them and does not read them.
         unsafe {
             let write = |to: &mut MaybeUninit<T>, from: &MaybeUninit<T>| {
                 to.write(from.assume_init().multiplied(factor));

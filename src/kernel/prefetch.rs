@@ -23,11 +23,12 @@ pub(super) enum Level {
 /// distance ahead of the current run, and later into the first-level cache, at
 /// [`FIRST_CACHE_DISTANCE`].
 ///
-/// Measured on Zen 4, for the maxima of 1166243 rows of 64 `f32` into 43 MB. A loop outside the
-/// crate takes 27 ms on one core with both prefetches. The loop takes 42 ms with one prefetch, into
-/// the first-level cache, 16 rows ahead. Partitioned on two cores, the loop takes 16 ms with both
-/// prefetches, and 22 ms with the prefetch into the second-level cache alone. In the crate, calls
-/// took 1.03 to 1.12 times as long with both distances multiplied by 2/3 or by 4/3.
+/// The distances were measured on Zen 4, for the maxima of 1166243 rows of 64 `f32` into 43 MB. A
+/// loop outside the crate takes 27 ms on one core with both prefetches. The loop takes 42 ms with
+/// one prefetch, into the first-level cache, 16 rows ahead. Partitioned on two cores, the loop
+/// takes 16 ms with both prefetches, and 22 ms with the prefetch into the second-level cache alone.
+/// In the crate, calls with both distances multiplied by 2/3 or by 4/3 took 1.03 to 1.12 times as
+/// long as calls with these distances.
 const SECOND_CACHE_DISTANCE: usize = 6 * 1024;
 /// Prefetch distance for the first-level cache, in bytes.
 const FIRST_CACHE_DISTANCE: usize = 1536;
@@ -62,8 +63,9 @@ impl Distance {
     /// Returns the prefetch distances for runs of `bytes` bytes.
     #[inline(always)]
     pub(super) fn of(bytes: usize) -> Self {
-        // Small calls usually have short runs, and a division would be a large part of the cost of
-        // a small call. So short runs have constant distances.
+        // Short runs have constant distances. Small calls usually have short runs, and dividing the
+        // bytes of a distance by the bytes of a run would be a large part of the cost of a small
+        // call.
         if bytes <= SHORT_BYTES {
             return Self {
                 far: FAR_RUNS,
@@ -135,7 +137,8 @@ pub(crate) fn flush(words: &[u64]) {
     let _ = words;
 }
 
-/// Checks whether runs of `bytes` bytes are prefetched. The hardware prefetches longer runs.
+/// Checks whether runs of `bytes` bytes are prefetched. The hardware prefetches runs of more than
+/// [`PREFETCHED_BYTES`] bytes.
 #[inline(always)]
 pub(super) fn are_prefetched(bytes: usize) -> bool {
     bytes <= PREFETCHED_BYTES
@@ -147,8 +150,9 @@ pub(super) fn are_prefetched(bytes: usize) -> bool {
 pub(super) struct Lines(usize);
 
 impl Lines {
-    /// Returns the number of cache lines that a run of `bytes` bytes touches if it begins `skipped`
-    /// bytes behind the start of a cache line. Returns 0 if runs of this length are not prefetched.
+    /// Returns the number of cache lines that a run of `bytes` bytes touches if the run begins
+    /// `skipped` bytes after the start of a cache line. Returns 0 if runs of this length are not
+    /// prefetched.
     #[inline(always)]
     fn new(bytes: usize, skipped: usize) -> Self {
         Self(if are_prefetched(bytes) {
@@ -173,12 +177,12 @@ impl Lines {
         Self::new(len.saturating_mul(size_of::<T>()), skipped)
     }
 
-    /// Prefetches this number of cache lines, beginning with the cache line that contains `run`.
-    /// The addresses need not be valid.
+    /// Prefetches `self.0` cache lines, beginning with the cache line that contains `run`. The
+    /// addresses need not be valid.
     ///
     /// The loop prefetches four cache lines per iteration. With one cache line per iteration, the
     /// loop executed more instructions, and sums of partitioned rows of 64 `f32` took 1.2 times as
-    /// long.
+    /// long as with four.
     #[inline(always)]
     pub(super) fn prefetch<T>(self, run: *const T, level: Level) {
         let mut line = run.cast::<u8>();
@@ -195,18 +199,20 @@ impl Lines {
     }
 }
 
-/// Prefetches a run of `len` elements, unless the run is longer than [`PREFETCHED_BYTES`]. The
-/// number of cache lines is that of a run that begins at the start of a cache line. The addresses
-/// need not be valid.
+/// Prefetches a run of `len` elements, unless the run has more than [`PREFETCHED_BYTES`] bytes. The
+/// number of prefetched cache lines is computed as if the run began at the start of a cache line.
+/// The addresses need not be valid.
 #[inline(always)]
 pub(super) fn prefetch_run<T>(run: *const T, len: usize, level: Level) {
     Lines::new(len.saturating_mul(size_of::<T>()), 0).prefetch(run, level);
 }
 
-/// Prefetches the source of the job `distance.far` jobs behind `position` into the second-level
-/// cache. The function skips this source if it begins where the source of the previous job ends,
-/// because the hardware prefetches contiguous sources. A copy does not wait for the elements that
-/// it reads, so a prefetch into the second-level cache is enough.
+/// Prefetches the source of a later job into the second-level cache, while the kernel processes the
+/// job at `position`. The later job is at `position + distance.far` in `jobs`. The function does
+/// nothing if there is no such job, or if the source of the later job begins where the source of
+/// the job before it ends, because the hardware prefetches contiguous sources. The kernels that
+/// call this function copy elements. A copy does not wait for the elements that it reads, so a
+/// prefetch into the second-level cache is enough.
 #[inline(always)]
 pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, distance: Distance) {
     let later = position + distance.far;

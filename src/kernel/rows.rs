@@ -1,9 +1,10 @@
 //! Loops over rows of one length. A list of destination numbers selects the rows of one tensor. The
-//! offset of such a row is its destination number times a stride.
+//! offset of a selected row is the destination number of this row times a stride.
 //!
-//! The loops read destination numbers instead of jobs, because jobs would differ only in their
-//! positions. The module knows destination numbers and pointers. The module does not know element
-//! types or reductions.
+//! Other loops read a list of jobs. A job has the position to write, the position to read, and the
+//! length of one run of elements. The loops of this module read destination numbers instead,
+//! because all rows have one length, so jobs would differ only in the two positions. The module
+//! knows destination numbers and pointers. The module does not know element types or reductions.
 
 #![allow(unsafe_code, reason = "makes slices from raw pointers")]
 
@@ -19,7 +20,7 @@ use super::runs::slices;
 
 /// Placement of rows of elements of type `T` in the source and in the destination.
 struct Rows<'a, T> {
-    /// Base address of the tensor whose rows the destination numbers (`numbers`) select: the
+    /// Base address of the tensor in which the destination numbers (`numbers`) select rows: the
     /// destination of a scatter, or the source of a gather.
     numbered: *mut T,
     /// Base address of the other tensor: the source of a scatter, or the destination of a gather.
@@ -79,7 +80,7 @@ impl<'a, T> Rows<'a, T> {
 #[derive(Clone, Copy)]
 struct Prefetching {
     distance: Distance,
-    /// Cache lines per row of the tensor whose rows the destination numbers select.
+    /// Cache lines per row of the tensor in which the destination numbers select rows.
     lines: Lines,
     /// Cache lines per row of the other tensor.
     source_lines: Lines,
@@ -160,7 +161,8 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
             };
         }
         // SAFETY: `Rows::each` passes only addresses of rows. The caller guarantees that each row
-        // has `form.len` elements on both sides, and that the sides do not overlap.
+        // of `dst` and each row of `src` has `form.len` valid elements, and that the rows of `dst`
+        // and `src` do not overlap.
         unsafe { by_length!(1 2 3 4 8 16 24 32 64) };
     }
 }
@@ -170,7 +172,7 @@ impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
     ///
     /// # Safety
     ///
-    /// As for [`Reduce`], for rows of `LEN` elements.
+    /// As for the `RowsFn` of [`Reduce`], for rows of `LEN` elements.
     #[inline(always)]
     unsafe fn each_array<const LEN: usize>(
         dst: *mut u8,
@@ -180,8 +182,8 @@ impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
     ) {
         let form = RowsForm { len: LEN, ..form };
         Rows::<T>::new(dst, src, numbers, form).each(|dst, src| {
-            // SAFETY: the caller guarantees `LEN` contiguous elements on both sides, and that the
-            // sides do not overlap.
+            // SAFETY: the caller guarantees that the row of `dst` and the row of `src` have `LEN`
+            // valid contiguous elements each, and that the two rows do not overlap.
             unsafe { L::reduce_array(&mut *dst.cast::<[T; LEN]>(), &*src.cast::<[T; LEN]>()) };
         });
     }
@@ -202,30 +204,32 @@ const fn has_fixed_loop<T>() -> bool {
 }
 
 /// Checks whether rows of `len` elements have a near loop. A near loop is a loop for one fixed
-/// length. It runs only if a cache holds the rows that the destination numbers select, and the
-/// sources are in order. Near loops serve elements of sizes other than 4 bytes: elements of 4 bytes
-/// have loops for fixed lengths in every case, see [`has_fixed_loop`]. A near loop does not
-/// prefetch and is short: all near loops together take 80 KB of code.
+/// length. A near loop runs only if a cache holds the rows that the destination numbers select, and
+/// the rows of the other tensor are in order. Near loops serve elements of sizes other than 4
+/// bytes: elements of 4 bytes have loops for fixed lengths in every case, see [`has_fixed_loop`]. A
+/// near loop does not prefetch and is short: all near loops together take 80 KB of code.
 ///
-/// On a Xeon (Skylake), the time of a near loop was divided by the time of the loop for any length.
-/// This ratio is 0.5 to 0.85 for rows of up to 8 elements of 8 bytes. The ratio is 0.65 to 0.95 for
-/// rows of 8 to 32 elements of 2 bytes, and 0.5 to 0.65 for rows of 16 to 64 bytes. The ratio was
-/// up to 2 for rows of 8 bytes with elements of less than 8 bytes, so these rows have no near loop.
+/// On a Xeon (Skylake), near loops (loops for one fixed row length) were compared with the loop for
+/// any length. The ratio of the time of a near loop to the time of the loop for any length is 0.5
+/// to 0.85 for rows of up to 8 elements of 8 bytes. This ratio is 0.65 to 0.95 for rows of 8 to 32
+/// elements of 2 bytes, and 0.5 to 0.65 for rows of 16 to 64 bytes. The ratio was up to 2 for rows
+/// of 8 bytes with elements of less than 8 bytes, so these rows have no near loop.
 const fn has_near_fixed_loop<T>(len: usize) -> bool {
     size_of::<T>() >= 8 || len * size_of::<T>() != 8
 }
 
-/// Checks whether short rows are processed in arrays of fixed lengths, instead of by a loop over
-/// the whole row that the compiler vectorises. On a Xeon (Skylake), the time of arrays was divided
-/// by the time of the compiler's loop. This ratio is 1.1 to 1.5 for elements of 1 byte, and up to
-/// 1.4 for elements of 2 bytes. The ratio is 0.5 to 1.07 for elements of 4 and 8 bytes. Elements of
-/// 16 bytes were not measured.
+/// Checks whether short rows are processed in arrays of fixed lengths ([`reduce_short`]), instead
+/// of by one loop over the whole row, which the compiler vectorises. On a Xeon (Skylake), the ratio
+/// of the time with arrays to the time of the loop over the whole row is 1.1 to 1.5 for elements of
+/// 1 byte. This ratio is up to 1.4 for elements of 2 bytes. The ratio is 0.5 to 1.07 for elements
+/// of 4 and 8 bytes. Elements of 16 bytes were not measured.
 const fn uses_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }
 
-/// Number of elements from which on a row uses the loop of the compiler instead of arrays. Rows of
-/// this length and longer rows were not measured in arrays.
+/// Minimum number of elements of a row that is reduced by one loop over the whole row, which the
+/// compiler vectorises. [`reduce_short`] reduces shorter rows in arrays of 8, 4, 2 and 1 elements
+/// if [`uses_arrays`] is true. Rows of at least `SHORT` elements were not measured in arrays.
 const SHORT: usize = 64;
 
 /// Reduces a short row in arrays of 8 elements. The remaining elements are reduced in at most one
@@ -271,7 +275,8 @@ pub(super) unsafe fn copy<const W: usize>(
         len: form.len * W,
         ..form
     };
-    // SAFETY: the caller guarantees the rows. The new `form` describes the same rows in bytes.
+    // SAFETY: the caller guarantees that the rows of `src` can be read and the rows of `dst` can be
+    // written, as `RowsFn` requires. The new `form` describes the same rows in bytes.
     unsafe { copy_rows(dst, src, numbers, form) }
 }
 
@@ -281,11 +286,12 @@ pub(super) unsafe fn copy<const W: usize>(
 ///
 /// As for [`copy`].
 unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
-    /// Runs a separate loop for each row length in `$len`. Rows of other lengths have a second loop
-    /// if the rows are near (`is_near`) and their sources are in order, and a third loop otherwise.
-    /// A single loop for all cases spilled registers and executed 148 instructions per row of 256
-    /// bytes instead of 127. For rows that wait for memory, the single loop took up to 1.05 times
-    /// as long (Xeon, Skylake).
+    /// Runs a separate loop for each row length in `$len`. Rows of other lengths have two more
+    /// loops. The first of these two loops runs if a cache holds the rows that the destination
+    /// numbers select (`is_near`) and the rows of the other tensor are in order. The second of
+    /// these two loops runs in all other cases. A single loop for all cases spilled registers and
+    /// executed 148 instructions per row of 256 bytes instead of 127. For rows that wait for
+    /// memory, the single loop took up to 1.05 times as long as the separate loops (Xeon, Skylake).
     macro_rules! by_length {
         ($($len:literal)*) => {
             match form {
@@ -300,7 +306,8 @@ unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
             }
         };
     }
-    // SAFETY: the caller guarantees the contract of this function.
+    // SAFETY: the caller guarantees that the rows of `src` can be read and the rows of `dst` can be
+    // written, as `RowsFn` requires.
     unsafe { by_length!(4 8 12 16 24 32 48 64 96 128 256) };
 }
 
@@ -312,8 +319,8 @@ unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
 #[inline(always)]
 unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
     Rows::<u8>::new(dst, src, numbers, form).each(|dst, src| {
-        // SAFETY: the caller guarantees `form.len` contiguous bytes on both sides, and that the
-        // sides do not overlap.
+        // SAFETY: the caller guarantees that `form.len` bytes can be read from `src` on and written
+        // from `dst` on, and that the two rows do not overlap.
         unsafe { copy_bytes(dst, src, form.len) };
     });
 }
@@ -344,8 +351,8 @@ pub(super) unsafe fn gather<const W: usize>(
         return;
     }
     rows.each(|src, dst| {
-        // SAFETY: the caller guarantees `form.len` contiguous elements on both sides, and that the
-        // sides do not overlap.
+        // SAFETY: the caller guarantees that `form.len` elements can be read from `src` on and
+        // written from `dst` on, and that the two rows do not overlap.
         unsafe { copy_bytes(dst.cast_mut().cast(), src.cast(), form.len * W) };
     });
 }

@@ -29,9 +29,10 @@ const DISTANCE: usize = 512;
 /// bytes. If `AVX2` is true, the machine has AVX2.
 #[inline(always)]
 unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
-    // SAFETY: the loads and stores access the two halves or the four quarters of the cache line,
-    // which the caller guarantees. If `AVX2` is true, the caller guarantees AVX2. SSE2 is part of
-    // x86-64.
+    // SAFETY: the loads and stores access the two halves or the four quarters of the cache line.
+    // The caller guarantees that these 64 bytes can be read at `src` and written at `dst`, and that
+    // `dst` is aligned to 64 bytes. If `AVX2` is true, the caller guarantees that the machine has
+    // AVX2. SSE2 is part of x86-64.
     unsafe {
         if AVX2 {
             let (dst, src) = (dst.cast::<x86::__m256i>(), src.cast::<x86::__m256i>());
@@ -68,8 +69,8 @@ unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
 pub(crate) unsafe fn stream_lines(dst: *mut u8, src: *const u8, bytes: usize) {
     debug_assert!(dst.addr().is_multiple_of(LINE), "inside a cache line");
     for position in (0..bytes).step_by(LINE) {
-        // SAFETY: the caller guarantees that all `bytes` bytes are accessible, and that `dst` is
-        // aligned.
+        // SAFETY: the caller guarantees that `bytes` bytes can be read from `src` on and written
+        // from `dst` on, and that `dst` is aligned to 64 bytes.
         unsafe { stream_line::<false>(dst.add(position), src.add(position)) };
     }
 }
@@ -127,7 +128,8 @@ unsafe fn stream_bytes<const AVX2: bool, const PREFETCHES: bool>(
     len: usize,
 ) {
     if len < SHORTEST_BYTES {
-        // SAFETY: the caller guarantees the contract of `copy_bytes`.
+        // SAFETY: the caller guarantees that `len` bytes can be read from `src` on and written from
+        // `dst` on, and that the two ranges do not overlap.
         return unsafe { copy_bytes(dst, src, len) };
     }
     let head = dst.align_offset(LINE).min(len);

@@ -12,12 +12,12 @@ use std::str::FromStr;
 
 use super::{Machine, Vendor};
 
-/// Name of the line with the cache sizes.
+/// Name of the line of a machine file that states the cache sizes.
 const CACHES: &str = "caches";
-/// Name of the line with the vendor.
+/// Name of the line of a machine file that states the vendor of the processor.
 const VENDOR: &str = "vendor";
 
-/// Error text for a line whose value is invalid.
+/// Error text for a line of a machine file whose value is invalid.
 const INVALID: &str = "invalid value; sizes and variants are whole numbers, rates are numbers from \
                        0 to below 1e12, the vendor is `amd`, `intel` or `other`";
 
@@ -131,8 +131,8 @@ impl FromStr for Machine {
 }
 
 impl Machine {
-    /// Sets the value that one line of the file names. The line has no comment. The error says what
-    /// is wrong with the line.
+    /// Sets the value that `line` names. `line` is one line of a machine file, without its comment.
+    /// The error says what is wrong with the line.
     fn apply(&mut self, line: &str) -> Result<(), &'static str> {
         let (name, values) = line.split_once('=').ok_or("no `=`; use `name = values`")?;
         let (name, values) = (name.trim(), values.split_whitespace());

@@ -64,13 +64,14 @@ fn step(rate: &mut f64) -> &mut f64 {
 rates! {
     /// Cost of writing a cache line if lines are written in random order and prefetched early.
     random: [f64; 4] = [4.8, 2.2, 7.9, 12.0], [7.6, 3.5, 4.0, 1.2];
-    /// Two costs that are added to `random`. The first is the cost of a miss of the translation
-    /// buffer (TLB). The second is the further cost of a miss whose page table is not in the
-    /// second-level cache.
+    /// Two costs that are added to `random`. The first cost is that of a miss of the translation
+    /// buffer (TLB). The second cost is the additional cost of a TLB miss whose page table is not
+    /// in the second-level cache.
     page_walk: [f64; 2] = [9.0, 35.0], [13.0, 22.0];
-    /// Rows in random order: cost of each cache line after the first line of a row, as a ratio of
-    /// the cost of the first line. In written rows, the ratio applies to the difference between the
-    /// costs of a random and an ordered line, and the cost of an ordered line is added.
+    /// Rows in random order: ratio for the cost of each cache line after the first line of a row.
+    /// If the row is read, each of these lines costs this ratio times the cost of the first line.
+    /// If the row is written, each of these lines costs `ordered`, plus this ratio times the
+    /// difference between the cost of the first line and `ordered`.
     next_line: f64 = 0.0085, 0.039;
     /// Cost of writing a cache line if lines are written in the order of their addresses.
     ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.14, 0.12, 1.1, 8.7];
@@ -127,15 +128,17 @@ rates! {
     /// Cost of waiting for the result of the previous tuple, if both tuples have the same
     /// destination.
     chain: f64 = 2.2, 1.7, step;
-    /// Cost of reading a tuple's position, if a worker applies a list of positions.
+    /// Cost of reading the position of a tuple in the list of tuples, if a worker applies a list of
+    /// positions.
     listed: f64 = 1.4, 2.0, step;
     /// Schedule by destination: cost of checking whether the destination of a tuple is in the
     /// worker's range of destinations.
     filtered: f64 = 2.7, 2.2, step;
-    /// Schedule by destination: cost of writing a tuple to the worker's list, if its destination is
-    /// in the worker's range.
+    /// Schedule by destination: cost of writing a tuple to the worker's list, if the destination of
+    /// the tuple is in the worker's range of destinations.
     kept: f64 = 0.58, 0.45, step;
-    /// Schedule by partition: fixed cost of each partition.
+    /// Schedule by partition: fixed cost of each partition (the tuples of one range of
+    /// destinations).
     partition: f64 = 630.0, 2000.0, step;
     /// Schedule by partition: cost per tuple of counting the tuples of each partition.
     partition_count: f64 = 2.3, 2.7, step;
@@ -152,10 +155,10 @@ rates! {
     /// is apart from the previous row. The rate is a ratio of the modelled cost of reading a row at
     /// a random position (`random_rows_cost` in `exec::cost`).
     partition_rows: f64 = 2.7, 0.89;
-    /// Cost per tuple of sorting the list by destination.
+    /// Cost per tuple of sorting the list of tuples by destination.
     sort: f64 = 7.4, 8.1, step;
-    /// Cost per tuple of sorting the list by destination, if the destinations already ascend but
-    /// some are equal.
+    /// Cost per tuple of sorting the list of tuples by destination, if the destinations already
+    /// ascend but some are equal.
     sort_ordered: f64 = 7.3, 7.7, step;
     /// Schedule by last write: additional cost of one last write, without cache lines. The last
     /// write is the only update of a destination that this schedule applies.
@@ -184,8 +187,8 @@ rates! {
     /// Detecting duplicates in a bitmap: cost per tuple of accessing the bit's cache line, as a
     /// ratio of the modelled cost of a random cache line.
     look_line: f64 = 0.37, 0.34;
-    /// Schedule "private": elapsed time of clearing and merging the private copies of all workers,
-    /// per 32 bytes of one copy.
+    /// Schedule "private": elapsed time of clearing and merging the private copies of the output of
+    /// all workers, per 32 bytes of one copy.
     merged: f64 = 12.0, 30.0, step;
 }
 

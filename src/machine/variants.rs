@@ -112,7 +112,7 @@ impl Variants {
 
     /// Returns the variants for calls whose output is new memory. If
     /// [`stream_new`](Self::stream_new) is 0, the returned [`stream_bytes`](Self::stream_bytes) is
-    /// `u64::MAX`, so that these calls use no streaming stores.
+    /// `u64::MAX`, so that calls whose output is new memory use no streaming stores.
     pub(crate) fn of_new_memory(self) -> Self {
         match self.stream_new {
             0 => Self {

@@ -8,7 +8,7 @@ use super::typed::{TensorView, TensorViewMut};
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// A view whose elements a call copies with [`Clone`], such as strings.
+/// A view of elements that a call copies with [`Clone`], such as strings.
 ///
 /// `Cloned` wraps a [`TensorView`] or a [`TensorViewMut`] of any type that is `Clone`, `Send` and
 /// `Sync`. A call with a reduction returns [`ScatterError::ReductionOfClones`]. A gather that skips

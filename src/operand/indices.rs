@@ -142,8 +142,8 @@ impl<'a> Integers<'a> {
             // A view without elements may have an invalid pointer.
             return &[];
         }
-        // SAFETY: the caller guarantees that the elements are in the layout. The view borrows its
-        // memory for `'a`.
+        // SAFETY: the caller guarantees that the `len` elements from offset `first` on are elements
+        // of the layout. The view borrows its memory for `'a`.
         unsafe {
             std::slice::from_raw_parts(self.indices.memory.ptr.cast::<I>().offset(first), len)
         }
@@ -163,8 +163,9 @@ impl<'a> Integers<'a> {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
         let base = self.indices.memory.ptr.cast::<I>();
         if self.is_foreign() {
-            // SAFETY: the caller guarantees that the offsets are in the layout. A run of one
-            // element is loaded directly, whatever `step` is, without a function call.
+            // SAFETY: the caller guarantees that each offset is the offset of an element of the
+            // layout. A run of one element is loaded directly, whatever `step` is, without a
+            // function call.
             unsafe {
                 let first = base.offset(first);
                 match (run, step) {
@@ -174,13 +175,14 @@ impl<'a> Integers<'a> {
                 }
             }
         } else if step == 1 {
-            // SAFETY: the caller guarantees that the offsets are in the layout. `run` is borrowed
-            // exclusively, so the indices and `run` do not overlap.
+            // SAFETY: the caller guarantees that each offset is the offset of an element of the
+            // layout. `run` is borrowed exclusively, so the indices and `run` do not overlap.
             unsafe { (base.offset(first)).copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
         } else {
             let mut offset = first;
             for value in run {
-                // SAFETY: the caller guarantees that the offset is in the layout.
+                // SAFETY: the caller guarantees that each offset is the offset of an element of the
+                // layout.
                 *value = unsafe { base.offset(offset).read() };
                 offset = offset.wrapping_add(step);
             }

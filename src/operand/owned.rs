@@ -1,6 +1,6 @@
 //! Tensors that calls allocate for their results. These tensors are row-major and own their memory.
 //!
-//! This module knows how to allocate a result. It does not know operators.
+//! This module knows how to allocate a result. This module does not know operators.
 
 #![expect(
     unsafe_code,
@@ -58,8 +58,9 @@ impl<T> Tensor<T> {
         let mut result: Vec<T> = with_room(count)?;
         let ptr = result.as_mut_ptr().cast();
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
-        // SAFETY: the capacity is at least `count`. `fill` has written all elements, because it
-        // has returned no error: a call without an error writes every element of such a target.
+        // SAFETY: the capacity is at least `count`. `fill` has returned no error. A scatter or
+        // gather that returns no error has written every element of a target in new memory
+        // ([`Target::unwritten`]).
         unsafe { result.set_len(count) };
         Ok(Self {
             elements: result,
@@ -146,7 +147,8 @@ impl<T: PartialEq<U>, U> PartialEq<Vec<U>> for Tensor<T> {
     }
 }
 
-/// Unit of the memory of an [`AnyTensor`]. Its alignment suffices for every element type.
+/// Unit of the memory of an [`AnyTensor`]. The alignment of a `Word` suffices for every element
+/// type.
 type Word = u128;
 
 /// A row-major tensor that owns its elements, with an element type known at run time. A call on
@@ -190,8 +192,10 @@ impl AnyTensor {
         }
         let (ptr, elements) = (words.as_mut_ptr().cast(), Elements::Plain(dtype));
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
-        // SAFETY: the capacity is at least `count`. `fill` has written all elements. The write of
-        // 0 above has initialised the bytes of the last word after the last element.
+        // SAFETY: the capacity is at least `count`. `fill` has returned no error. A scatter or
+        // gather that returns no error has written every element of a target in new memory
+        // ([`Target::unwritten`]). The write of 0 above has initialised the bytes of the last word
+        // after the last element.
         unsafe { words.set_len(count) };
         Ok(Self {
             words,

@@ -16,7 +16,8 @@ use crate::reduction::{CacheMode, Reduction};
 /// Updates of one destination are applied in the row-major order of `indices`, with any number of
 /// threads. Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
-/// The rule is from ONNX ScatterND. [`Scatter::nd`] has all options and methods.
+/// The shapes and the addressed slices are those of ONNX ScatterND. [`Scatter::nd`] has all options
+/// and methods.
 ///
 /// # Errors
 ///
@@ -74,7 +75,7 @@ pub fn scatter_nd<'i, O: Output>(
 /// Updates of one destination are applied in the row-major order of `indices`, with any number of
 /// threads. Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
-/// The rule for `axis`, for indices that are not negative and for the shape of `updates` is from
+/// `axis`, indices that are not negative, and the shape of `updates` have the same meaning as in
 /// OpenVINO ScatterUpdate and torch `index_add_`. [`Scatter::along`] has all options and methods.
 ///
 /// # Errors
@@ -114,8 +115,8 @@ pub fn scatter_update<'i, O: Output>(
 /// Applies each element of `updates` to one element of `data`. `reduction` states how an update
 /// changes the existing value.
 ///
-/// The position in `data` is the position of the update in `updates`, except along `axis`. There,
-/// the position is the index that `indices` has for this update.
+/// The position in `data` is the position of the update in `updates`, except along `axis`. Along
+/// `axis`, the position in `data` is the index that `indices` has for this update.
 ///
 /// - `axis` is in `-rank..rank` of `data`. A negative axis counts from the end.
 /// - `indices` has the rank of `data` and any integer type. `indices` may be longer than `data`
@@ -125,8 +126,8 @@ pub fn scatter_update<'i, O: Output>(
 /// Updates of one destination are applied in the row-major order of `indices`, with any number of
 /// threads. Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
 ///
-/// The rule is from ONNX ScatterElements and torch `scatter_reduce_`. [`Scatter::elements`] has
-/// all options and methods.
+/// The shapes and the addressed elements are those of ONNX ScatterElements and torch
+/// `scatter_reduce_`. [`Scatter::elements`] has all options and methods.
 ///
 /// # Errors
 ///
@@ -167,25 +168,27 @@ pub fn scatter_elements<'i, O: Output>(
 /// - `past_cache` has the sequences on axis 0 and the positions on `axis`.
 /// - `axis` is in `-rank..rank` of `past_cache`, and is not axis 0. A negative axis counts from
 ///   the end.
-/// - `write_indices` has the shape `[past_cache.shape[0]]`: one index for each sequence. With rank
-///   0 it has one index for all sequences. With `None` the index of all sequences is 0. A negative
-///   index is an error.
-/// - `update` has the shape of `past_cache`, except along `axis`, where it may be shorter. It
-///   has the element type of `past_cache`.
+/// - `write_indices` has the shape `[past_cache.shape[0]]`: one index for each sequence.
+///   `write_indices` of rank 0 has one index for all sequences. With `None`, the index of all
+///   sequences is 0. A negative index is an error.
+/// - `update` has the shape of `past_cache`, except that `update` may be shorter along `axis`.
+///   `update` has the element type of `past_cache`.
 ///
 /// In [`CacheMode::Linear`] the rows must fit between the write index and the end of `axis`. In
 /// [`CacheMode::Circular`] positions are taken modulo the size of `axis` in `past_cache`. No two
-/// rows of `update` are written to the same place.
+/// rows of `update` are written to the same position of a sequence.
 ///
-/// The rule is from ONNX TensorScatter 24. This function only writes in place, with indices of type
-/// `i64`. The builder [`Scatter::cache`] can also write into another output and make a kept plan.
-/// `Scatter::cache` accepts all index types and can skip idle sequences.
+/// The shapes, the positions and the two modes are those of ONNX TensorScatter 24. This function
+/// only writes in place, with indices of type `i64`. The builder [`Scatter::cache`] can also write
+/// into another output and make a kept plan. `Scatter::cache` accepts all index types and can skip
+/// idle sequences.
 ///
 /// # Errors
 ///
 /// A [`ScatterError`], for example if `axis` is out of range or 0, shapes do not fit, or a write
-/// index is negative. With [`CacheMode::Linear`], also if a write index leaves too little room.
-/// After an error, the cache is usually unchanged. [`Scatter`] names the exceptions.
+/// index is negative. With [`CacheMode::Linear`], also if the rows do not fit between a write index
+/// and the end of `axis`. After an error, the cache is usually unchanged. [`Scatter`] names the
+/// exceptions.
 ///
 /// # Examples
 ///

@@ -96,8 +96,8 @@ impl Gather<'static> {
     /// `k` dims of `data`. With `b = batch_dims`, the result has the shape
     /// `indices.shape[..-1] ++ data.shape[b + k..]`.
     ///
-    /// The rule is from ONNX GatherND 11 to 13 and OpenVINO GatherND 8. With `batch_dims` 0, it is
-    /// also the rule of `tf.gather_nd`.
+    /// This rule for the positions of windows is from ONNX GatherND 11 to 13 and OpenVINO GatherND
+    /// 8. With `batch_dims` 0, it is also the rule of `tf.gather_nd`.
     ///
     /// A call can return these errors of this operator: [`ScatterError::IndicesRank`],
     /// [`ScatterError::TupleLength`], [`ScatterError::BatchDims`],
@@ -130,8 +130,8 @@ impl Gather<'static> {
     /// have any rank, 0 included. The result has the shape
     /// `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`.
     ///
-    /// The rule is from ONNX Gather 1 to 13, numpy `take` and torch `index_select`. A lookup of
-    /// rows in an embedding table is a gather along axis 0.
+    /// This rule for the positions of windows is from ONNX Gather 1 to 13, numpy `take` and torch
+    /// `index_select`. A lookup of rows in an embedding table is a gather along axis 0.
     ///
     /// A call can return this error of this operator: [`ScatterError::AxisOutOfRange`].
     ///
@@ -169,8 +169,8 @@ impl Gather<'static> {
     /// If the indices do not vary along the dims after `axis`, a call usually detects this and
     /// copies whole rows instead of single elements.
     ///
-    /// The rule is from ONNX GatherElements 11 to 13, torch `gather` and numpy
-    /// `take_along_axis`.
+    /// This rule for the positions of windows is from ONNX GatherElements 11 to 13, torch `gather`
+    /// and numpy `take_along_axis`.
     ///
     /// A call can return these errors of this operator: [`ScatterError::IndicesRankMismatch`],
     /// [`ScatterError::IndicesTooLong`], [`ScatterError::AxisOutOfRange`].

@@ -111,8 +111,8 @@ impl Scatter<'static> {
     /// shape `indices.shape[..-1] ++ data.shape[k..]`. If this shape has rank 0, `updates` may have
     /// any rank but must have exactly one element.
     ///
-    /// The rule is from ONNX ScatterND 11 to 18 and OpenVINO ScatterNDUpdate 3 and 15. All
-    /// reductions of these operators are supported.
+    /// This rule for the positions of windows is from ONNX ScatterND 11 to 18 and OpenVINO
+    /// ScatterNDUpdate 3 and 15. All reductions of these operators are supported.
     ///
     /// In addition to the errors of every scatter, a call can return [`ScatterError::IndicesRank`]
     /// and [`ScatterError::TupleLength`].
@@ -149,9 +149,9 @@ impl Scatter<'static> {
     /// have any rank, 0 included. `updates` has the shape
     /// `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`.
     ///
-    /// The rule is from OpenVINO ScatterUpdate 3, torch `index_add_` and segment sums. OpenVINO
-    /// forbids negative indices. This function allows them by default, and
-    /// [`profile::openvino_3`](crate::profile::openvino_3) forbids them.
+    /// This rule for the positions of windows is from OpenVINO ScatterUpdate 3, torch `index_add_`
+    /// and segment sums. OpenVINO forbids negative indices. This function allows them by default,
+    /// and [`profile::openvino_3`](crate::profile::openvino_3) forbids them.
     ///
     /// In addition to the errors of every scatter, a call can return
     /// [`ScatterError::AxisOutOfRange`].
@@ -208,8 +208,9 @@ impl Scatter<'static> {
     /// If the indices are constant along all dims after the axis (by stride 0 or by equal values),
     /// a call usually detects this and scatters rows instead of elements.
     ///
-    /// The rule is from ONNX ScatterElements 11 to 18 (Scatter 9), OpenVINO ScatterElementsUpdate 3
-    /// and 12, and torch `scatter_reduce_`. All reductions of these operators are supported.
+    /// This rule for the positions of windows is from ONNX ScatterElements 11 to 18 (Scatter 9),
+    /// OpenVINO ScatterElementsUpdate 3 and 12, and torch `scatter_reduce_`. All reductions of
+    /// these operators are supported.
     ///
     /// In addition to the errors of every scatter, a call can return
     /// [`ScatterError::IndicesRankMismatch`], [`ScatterError::IndicesTooLong`] and
@@ -262,9 +263,9 @@ impl Scatter<'static> {
     /// effect, because no two rows have the same destination and a position never counts from the
     /// end.
     ///
-    /// The rule is from ONNX TensorScatter 24. In circular mode, the reference implementation of
-    /// ONNX wraps every coordinate. This crate wraps only the position along the axis, as ONNX
-    /// Runtime does.
+    /// This rule for the positions of windows is from ONNX TensorScatter 24. In circular mode, the
+    /// reference implementation of ONNX wraps every coordinate. This crate wraps only the position
+    /// along the axis, as ONNX Runtime does.
     ///
     /// In addition to the errors of every scatter, a call can return
     /// [`ScatterError::AxisOutOfRange`], [`ScatterError::BatchAxis`],

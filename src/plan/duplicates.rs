@@ -75,8 +75,8 @@ pub(crate) fn first_duplicate(
         let number = destinations.get(tuple);
         let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
         // If no earlier tuple has this number, the number is not below `count`. No plan contains a
-        // number that is not below `count`. The function still returns a duplicate, because the
-        // caller would otherwise treat the list as distinct and divide the list among tasks.
+        // number that is not below `count`. The function still returns a duplicate, because without
+        // a duplicate the caller would treat the list as distinct and divide the list among tasks.
         let earlier = earlier.unwrap_or(tuple);
         Duplicate { tuple, earlier }
     }))

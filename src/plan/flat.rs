@@ -27,7 +27,8 @@ pub(crate) struct Flat {
     pub(crate) outer_numbered: isize,
     /// Stride between repetitions in the listed tensor.
     pub(crate) outer_listed: isize,
-    /// Exclusive upper bound of the destination numbers: the number of slices of one repetition.
+    /// Exclusive upper bound of the destination numbers: the number of positions along the axes
+    /// that tuples address, within one repetition.
     pub(crate) slices: usize,
     /// Stride between the windows of successive destination numbers in the numbered tensor.
     pub(crate) unit: isize,
@@ -49,9 +50,9 @@ pub(crate) struct Extents<'a> {
     /// Shape of the numbered tensor (the output of a scatter, the data of a gather).
     pub(crate) shape: &'a [usize],
     /// One size for each axis of the numbered tensor. Along a batch axis, the size is the number of
-    /// repetitions. Along a window axis, the size is the length of a window. These sizes are
-    /// `shape`, except for [`Coordinates::Placed`]. For [`Coordinates::Placed`], they are the shape
-    /// of the indices, which can be smaller.
+    /// repetitions. Along a window axis, the size is the length of a window. The sizes are those of
+    /// `shape`, except for [`Coordinates::Placed`]. For [`Coordinates::Placed`], the sizes are
+    /// those of the shape of the indices, which can be smaller.
     pub(crate) reach: &'a [usize],
     /// Number of tuples in the list of tuples.
     pub(crate) tuples: usize,
@@ -94,8 +95,8 @@ impl<'a> Extents<'a> {
 impl Flat {
     /// Computes the sizes and strides of a transfer. Returns `None` if windows or repetitions are
     /// not at one constant stride in a tensor, or if windows are neither contiguous rows nor single
-    /// elements. [`Layout::elements`] must have returned `Some` for the layouts, and their shapes
-    /// must fit `extents`.
+    /// elements. [`Layout::elements`] must have returned `Some` for the two layouts, and the shapes
+    /// of the layouts must fit `extents`.
     #[inline(always)]
     pub(crate) fn new(
         extents: &Extents<'_>,
@@ -110,8 +111,10 @@ impl Flat {
         Self::strided(extents, numbered, listed)
     }
 
-    /// Computes the strides for two contiguous tensors. Repetitions and windows cover the batch
-    /// axes and the window axes of the numbered tensor completely.
+    /// Computes the [`Flat`] of a transfer between two contiguous tensors, from the shapes alone.
+    /// The repetitions cover the batch axes completely, and the windows cover the window axes
+    /// completely. The batch axes and the window axes are those of the numbered tensor (the output
+    /// of a scatter, the data of a gather).
     #[inline(always)]
     fn contiguous(extents: &Extents<'_>) -> Self {
         let (batch, rest) = extents.shape.split_at(extents.form.batch_rank);
@@ -133,8 +136,11 @@ impl Flat {
         }
     }
 
-    /// Computes the strides for tensors with any strides. Also returns `None` if the numbered
-    /// tensor has no elements, or if the listed tensor has another rank than `extents` requires.
+    /// Computes the [`Flat`] of a transfer between two tensors of any layout, from the strides of
+    /// the layouts `numbered` (of the output of a scatter, or the data of a gather) and `listed`
+    /// (of the updates of a scatter, or the output of a gather). Returns `None` in the cases that
+    /// [`Flat::new`] states. Also returns `None` if the tensor of `numbered` has no elements, or if
+    /// the tensor of `listed` has another rank than `extents` requires.
     #[inline(never)]
     fn strided(extents: &Extents<'_>, numbered: &Layout<'_>, listed: &Layout<'_>) -> Option<Self> {
         let (form, reach) = (extents.form, extents.reach);

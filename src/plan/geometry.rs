@@ -1,17 +1,19 @@
 //! Loops over the elements of one call: the plan combined with the strides of the call's tensors.
 //!
-//! Neighbouring dims merge if one stride on each side describes both dims. The innermost merged dim
-//! is the run. The other dims are loops around the run. No two elements of a window are written to
-//! one element, so the order of the elements within a window is free. Therefore dims with a
-//! negative stride are reversed, and dims are sorted by stride, to make the run as long as
-//! possible. This module knows sizes and strides. This module does not know the indices.
+//! A dim has one stride in the tensor that is written (`dst`) and one stride in the tensor that is
+//! read (`src`). Two neighbouring dims merge if, in each of the two tensors, one stride describes
+//! the two dims. The innermost merged dim is the run. The other dims are loops around the run. No
+//! two elements of a window are written to one element, so the order of the elements within a
+//! window is free. Therefore dims with a negative stride are reversed, and dims are sorted by
+//! stride, to make the run as long as possible. This module knows sizes and strides. This module
+//! does not know the indices.
 
 use crate::error::ScatterError;
 use crate::operand::{Dims, offset_of, unravel};
 
-/// Loop with its number of iterations and its two strides, in elements. `dst` is the stride of the
-/// written side, and `src` is the stride of the read side. For a gather, this is true after
-/// [`Geometry::exchanged`].
+/// Loop with its number of iterations and its two strides, in elements. `dst` is the stride in the
+/// tensor that is written, and `src` is the stride in the tensor that is read. For a gather, `dst`
+/// and `src` have these meanings only after [`Geometry::exchanged`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) size: usize,
@@ -19,8 +21,8 @@ pub(crate) struct Dim {
     pub(crate) src: isize,
 }
 
-/// Nested loops and the offsets of their first elements. A span has no elements if the size of a
-/// loop is 0.
+/// Nested loops and the two offsets of their first iteration. A span has no elements if the size of
+/// a loop is 0.
 #[derive(Debug, Default)]
 pub(crate) struct Span {
     /// Offset of the first written element, in elements.
@@ -31,15 +33,17 @@ pub(crate) struct Span {
     pub(crate) dims: Dims<Dim>,
 }
 
-/// Loops over the output and the updates of a scatter. After [`Self::exchanged`], they are loops
-/// over the output and the data of a gather.
+/// Loops over the output (`dst`) and the updates (`src`) of a scatter. For a gather, the loops go
+/// over data (`dst`) and the output (`src`) until [`Self::exchanged`] exchanges `dst` and `src`.
 #[derive(Debug)]
 pub(crate) struct Geometry {
-    /// Stride between the windows of successive destination numbers, in elements. The tensor is the
-    /// output of a scatter or the data of a gather.
+    /// Stride between the windows of successive destination numbers, in elements of the numbered
+    /// tensor. The numbered tensor is the tensor whose windows destination numbers address: the
+    /// output of a scatter, or the data of a gather.
     pub(crate) unit: isize,
-    /// Loops over repetitions. On the side of the tensor that destination numbers address, the
-    /// first offset includes the offset of destination number 0.
+    /// Loops over repetitions. The offset of the first iteration in the numbered tensor includes
+    /// the offset of destination number 0. This offset is `outer.dst`, or `outer.src` after
+    /// [`Self::exchanged`]. [`Self::lengthen_run`] can move the offset to `window`.
     pub(crate) outer: Span,
     /// Loops over the window of one tuple. The last loop is the run. The run can also be a loop
     /// over repetitions (see [`Self::lengthen_run`]).
@@ -47,8 +51,8 @@ pub(crate) struct Geometry {
     /// Sizes and strides of the list of tuples in the updates of a scatter or in the output of a
     /// gather. Dims are merged where possible.
     pub(crate) tuples: Dims<(usize, isize)>,
-    /// Whether windows follow each other without a gap on both sides, if they are windows of
-    /// successive tuples with successive destination numbers.
+    /// Whether the windows of successive tuples with successive destination numbers follow each
+    /// other without a gap, in the written tensor and in the read tensor.
     pub(crate) joins: bool,
 }
 
@@ -76,12 +80,13 @@ impl Dim {
         src: 1,
     };
 
-    /// Whether this loop and the loop `outer` around it form one longer loop. They do if, on both
-    /// sides, the stride of `outer` is the size of this loop times the stride of this loop.
+    /// Whether this loop and the loop `outer` around it form one longer loop. The two loops form
+    /// one loop if, both for `dst` and for `src`, the stride of `outer` is the size of this loop
+    /// times the stride of this loop.
     #[inline]
     pub(super) fn is_continued_by(self, outer: Self) -> bool {
-        // The product may overflow, because a loop need not have an element at that distance. After
-        // an overflow the loops do not merge.
+        // The product of size and stride may overflow, because the tensor need not have an element
+        // at that distance. After an overflow the loops do not merge.
         let whole = |stride: isize| stride.checked_mul(self.size.cast_signed());
         (whole(self.dst), whole(self.src)) == (Some(outer.dst), Some(outer.src))
     }
@@ -172,8 +177,9 @@ impl Span {
         self.loops().iter().map(|dim| dim.size).product()
     }
 
-    /// Returns the written and the read offset of iteration `number` of the nested loops `loops`.
-    /// The last loop varies fastest. The offsets are relative to iteration 0.
+    /// Returns the offsets, in the written tensor and in the read tensor, of iteration `number` of
+    /// the nested loops `loops`. The offsets are relative to iteration 0. The last loop varies
+    /// fastest.
     pub(crate) fn at(loops: &[Dim], number: usize) -> (isize, isize) {
         let (mut dst, mut src) = (0, 0);
         for (dim, position) in unravel(loops.iter().rev(), |dim| dim.size, number) {
@@ -183,7 +189,8 @@ impl Span {
         (dst, src)
     }
 
-    /// Exchanges the written side and the read side.
+    /// Exchanges the offset and the strides in the written tensor (`dst`) with those in the read
+    /// tensor (`src`).
     fn exchanged(mut self) -> Self {
         std::mem::swap(&mut self.dst, &mut self.src);
         for dim in &mut *self.dims {
@@ -324,9 +331,9 @@ impl Geometry {
     /// kernel call processes one run. `tuples` is the number of tuples.
     ///
     /// The new run is usually the longest loop of the window. If `tuples` times the size of the old
-    /// run is at most four, the new run can be the longest loop over repetitions. That loop must
-    /// then be longer than every loop of the window. In all cases, the new run must be more than
-    /// twice as long as the old run.
+    /// run is at most four, the new run can be the longest loop over repetitions. This loop over
+    /// repetitions must be longer than every loop of the window. In all cases, the new run must be
+    /// more than twice as long as the old run.
     ///
     /// A longer run needs fewer kernel calls. But each element of the old run then needs a separate
     /// pass over the same cache lines. Therefore the run is replaced only if it has at most five
@@ -357,9 +364,9 @@ impl Geometry {
         Ok(())
     }
 
-    /// Exchanges `dst` and `src` of all loops, for a gather. After the exchange, `dst` is the side
-    /// of the output, which has one window for each tuple. `src` is the side of the data, whose
-    /// windows destination numbers address.
+    /// Exchanges `dst` and `src` of all loops, for a gather. After the exchange, `dst` has offsets
+    /// and strides in the output, which has one window for each tuple. `src` has offsets and
+    /// strides in the data, whose windows destination numbers address.
     pub(crate) fn exchanged(self) -> Self {
         Self {
             outer: self.outer.exchanged(),
@@ -368,8 +375,8 @@ impl Geometry {
         }
     }
 
-    /// Returns the written and the read offset of repetition `number`. The first offsets of the
-    /// loops over repetitions are included.
+    /// Returns the offsets of repetition `number` in the written tensor and in the read tensor. The
+    /// offsets `dst` and `src` of `outer` are included.
     pub(crate) fn repetition(&self, number: usize) -> (isize, isize) {
         let (dst, src) = Span::at(&self.outer.dims, number);
         (self.outer.dst + dst, self.outer.src + src)

@@ -92,7 +92,8 @@ pub(crate) struct Multipliers<'a> {
 }
 
 impl<'a> Multipliers<'a> {
-    /// Makes the multipliers for destination numbers that count slices.
+    /// Makes the multipliers of a tuple's coordinates for destination numbers that count slices in
+    /// row-major order.
     #[inline(always)]
     pub(super) fn of_slices(sizes: &'a [usize]) -> Self {
         Self {

@@ -1,14 +1,18 @@
-//! Checks whether rayon's global pool can be used. If the crate cannot start all threads of the
-//! pool, the program can still start the pool.
+//! Checks whether rayon's global pool can be used, and makes this pool if the program has not made
+//! it.
 //!
-//! Rayon makes its global pool once in a process. A failed start is final: every later use of the
-//! pool panics, including uses by the program itself. A forked child has the pool's memory but none
-//! of the pool's threads, so jobs that the child submits never run.
+//! Rayon makes its global pool once in a process. If rayon cannot start a thread of the pool, the
+//! failure is final: every later use of the pool panics, including uses by the program itself. A
+//! forked child has the pool's memory but none of the pool's threads, so jobs that the child
+//! submits never run.
 //!
-//! The crate therefore first starts all threads, and then makes rayon's global pool from these
-//! threads. If the program has already made the pool, the pool must first run a test job.
+//! The crate therefore first starts all threads itself, and then makes rayon's global pool from
+//! these threads. If a thread cannot be started, the crate does not call rayon, so rayon has
+//! recorded no failure: the program can still make the pool, and a later call of the crate tries
+//! again. If the program has already made the pool, the crate uses the pool only after the pool has
+//! run a test job.
 //!
-//! The module knows rayon and forks. It does not know the tasks of a call.
+//! The module knows rayon and forks. The module does not know the tasks of a call.
 
 use std::io;
 use std::panic::catch_unwind;
@@ -21,8 +25,8 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use super::forks;
 
-/// State of the pool. It is an atomic and has no lock: a process may fork at any time, and a lock
-/// that another thread holds during the fork would stay locked in the child.
+/// State of the pool. The state is an atomic without a lock: a process may fork at any time, and a
+/// lock that another thread holds during the fork would stay locked in the child.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 
 /// No call has needed the pool yet, or the last attempt to start its threads has failed.

@@ -1,8 +1,8 @@
 //! Reports the route and the schedule of a call before it runs, for people and for tests.
 //!
-//! This module calls the functions that choose the route and the schedule of a call. It writes no
-//! tensor. The only data that it stores in a plan is the sample of destinations from which
-//! schedules are chosen, and only a kept plan stores this sample.
+//! This module calls the functions that choose the route and the schedule of a call. This module
+//! writes no tensor. The only data that this module stores in a plan is the sample of destinations
+//! from which schedules are chosen, and only a kept plan stores this sample.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl Explained<'_> {
         let elements = Elements::Plain(self.dtype);
         let operation = &operation(elements, self.reducing, self.execution)?;
         check_reduction(plan, operation.group.is_some())?;
-        // The checks below return an error if a tensor of the call with elements of this dtype
+        // The checks below return an error if a tensor of the call with elements of `self.dtype`
         // would be too large for memory.
         let size = self.dtype.size();
         let numbered = plan.layout()?;
@@ -168,9 +168,10 @@ impl Explained<'_> {
 impl Explanation {
     /// Returns the route of the call.
     ///
-    /// The execution may fall back from this route to [`Planned`](Route::Planned): a
-    /// [`Small`](Route::Small) call if it rejects duplicates and a fast check finds a possible
-    /// duplicate, and a [`Stream`](Route::Stream) if there is no memory for a copy of the output.
+    /// The execution may fall back from two routes to [`Planned`](Route::Planned). A call on the
+    /// route [`Small`](Route::Small) falls back if the call rejects duplicates and a fast check
+    /// finds a possible duplicate. A call on the route [`Stream`](Route::Stream) falls back if
+    /// there is no memory for a copy of the output.
     pub fn route(&self) -> Route {
         self.route
     }
@@ -188,8 +189,8 @@ impl Explanation {
     /// Returns the bytes of the windows of all tuples in all repetitions, plus the bytes of `data`
     /// that the call copies to its output.
     ///
-    /// A schedule that omits overwritten updates, or combines updates before it writes them, writes
-    /// fewer bytes than the returned number.
+    /// A schedule that omits overwritten updates, or combines updates before writing the results,
+    /// writes fewer bytes than the returned number.
     pub fn bytes_written(&self) -> usize {
         self.moved_bytes
     }
@@ -205,16 +206,17 @@ impl Explanation {
     /// The returned number does not include two amounts of memory:
     ///
     /// - A grouped schedule needs 8 more bytes for each tuple if the tuples are in ascending order
-    ///   of destinations and their updates are not evenly strided.
-    /// - The first call of a kept plan stores in the plan a sample of 2 KiB, from which schedules
-    ///   are chosen.
+    ///   of destinations and the updates of these tuples are not at one constant stride.
+    /// - The first call of a kept plan stores a sample of the plan's destination numbers, of 2 KiB,
+    ///   in the plan. Schedules are chosen from this sample.
     ///
-    /// A [`Stream`](Route::Stream) has no plan and no schedule, so its memory differs from the
-    /// returned number. A streamed gather needs no scratch memory. A streamed scatter whose workers
-    /// have private copies needs one copy of the output for each of these workers. Any other
-    /// streamed scatter needs one copy of the output, or no copy if it may write its output before
-    /// all indices are checked. It may do so if it copies no `data`, and either the output is new
-    /// memory or the rule for bounds is not [`Bounds::Error`](crate::Bounds::Error).
+    /// A call on the route [`Stream`](Route::Stream) has no plan and no schedule, so the call needs
+    /// another amount of memory than the returned number. A gather on this route needs no scratch
+    /// memory. A scatter on this route whose workers have private copies of the output needs one
+    /// copy for each of these workers. Any other scatter on this route needs one copy of the
+    /// output, or no copy if the scatter may write the output before all indices are checked. A
+    /// scatter may write the output early if the scatter copies no `data`, and either the output is
+    /// new memory or the rule for bounds is not [`Bounds::Error`](crate::Bounds::Error).
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }

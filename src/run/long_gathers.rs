@@ -16,14 +16,14 @@ use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Number of tuples per block on the fast path. There the kernel checks the indices in memory and
-/// uses them directly as element numbers.
+/// Number of tuples per block on the fast path. On the fast path, the kernel checks the indices in
+/// memory and uses them directly as element numbers.
 const FOLLOWED_TUPLES: usize = 2048;
 
-/// Number of tuples per block on the fallback. There element numbers are computed before the kernel
-/// runs. A block of the fast path is gathered again by the fallback if one of its indices is
-/// negative or out of bounds. The fallback gathers all blocks if the indices in memory cannot be
-/// element numbers (more than one index per tuple, for example).
+/// Number of tuples per block on the fallback. On the fallback, element numbers are computed before
+/// the kernel runs. The fallback gathers a block of the fast path again if one of the block's
+/// indices is negative or out of bounds. The fallback gathers all blocks if the indices in memory
+/// cannot be element numbers (more than one index per tuple, for example).
 const NUMBERED_TUPLES: usize = 512;
 
 /// Minimum number of tuples for which several workers gather. One worker gathers this number of
@@ -39,7 +39,8 @@ pub(super) struct LongGather<'a> {
     flat: &'a Flat,
     tuples: Tuples<'a>,
     kernel: CheckedGather,
-    /// Whether the data has at most `near_bytes` bytes (a value of the machine).
+    /// Whether the data has at most `near_bytes` bytes. Data up to this limit, which depends on the
+    /// machine, is not prefetched.
     is_near: bool,
     /// Instruction set of the code that checks indices on the fallback.
     set: InstructionSet,
@@ -61,8 +62,8 @@ impl<'a> LongGather<'a> {
         })
     }
 
-    /// Runs the call. If an index is out of bounds, returns the error of the first such index. The
-    /// elements of other tuples may have been written then.
+    /// Runs the call. If an index is out of bounds, returns the error of the first such index.
+    /// After an error, elements of the output may have been written for the other tuples.
     ///
     /// # Safety
     ///
@@ -72,7 +73,7 @@ impl<'a> LongGather<'a> {
         let count = self.flat.tuples;
         if count < WORKER_TUPLES {
             // SAFETY: the caller guarantees that the output is contiguous and has one element for
-            // each tuple. No other thread writes the output.
+            // each tuple. No other thread uses the output.
             return unsafe { self.gather(0..count) };
         }
         let call = execution.begin();
@@ -81,8 +82,9 @@ impl<'a> LongGather<'a> {
         workers.run(parts, &|index| {
             let tuples = part(count, parts, index);
             let first = tuples.start;
-            // SAFETY: parts share no tuple. The caller guarantees that the output is contiguous and
-            // has one element for each tuple.
+            // SAFETY: no two workers have a tuple in common, so no two workers write one element of
+            // the output. The caller guarantees that the output is contiguous and has one element
+            // for each tuple.
             let gathered = unsafe { self.gather(tuples) };
             if gathered.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
@@ -102,20 +104,22 @@ impl<'a> LongGather<'a> {
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`Self::run`] requires. No other code writes the output's
-    /// elements of these tuples meanwhile.
+    /// The output is contiguous and has one element for each tuple, as [`Self::run`] requires. No
+    /// other code uses the output's elements of the tuples in `range` during the call.
     unsafe fn gather(&self, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
         for first in range.clone().step_by(FOLLOWED_TUPLES) {
             let end = range.end.min(first + FOLLOWED_TUPLES);
-            // SAFETY: the caller guarantees `end - first` elements of the output.
+            // SAFETY: the output has one element for each tuple (Safety section). So `end - first`
+            // elements can be written at `next(first)`, and no other code uses these elements.
             if unsafe { self.gather_stored(next(first), first, end - first) } {
                 continue;
             }
             for first in (first..end).step_by(NUMBERED_TUPLES) {
                 let count = NUMBERED_TUPLES.min(end - first);
-                // SAFETY: the caller guarantees `count` elements of the output.
+                // SAFETY: the output has one element for each tuple (Safety section). So `count`
+                // elements can be written at `next(first)`, and no other code uses these elements.
                 unsafe { self.gather_numbered(next(first), first, count) }?;
             }
         }
@@ -128,7 +132,8 @@ impl<'a> LongGather<'a> {
     ///
     /// # Safety
     ///
-    /// The memory at `output` has `count` elements, and no other code writes them meanwhile.
+    /// `count` elements can be written at `output`, and no other code uses these elements during
+    /// the call.
     #[inline]
     unsafe fn gather_stored(&self, output: *mut u8, first: usize, count: usize) -> bool {
         let Some((indices, bytes, below)) = self.tuples.unchecked(first) else {
@@ -144,7 +149,8 @@ impl<'a> LongGather<'a> {
         };
         // SAFETY: the list is contiguous and has `count` indices at `indices`. The kernel reads an
         // element only if its number is less than `below`, the data's number of elements. The
-        // caller guarantees the elements of the output that are written.
+        // caller guarantees that `count` elements can be written at `output`, and that no other
+        // code uses these elements (Safety section).
         unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
@@ -153,7 +159,8 @@ impl<'a> LongGather<'a> {
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`Self::gather_stored`] requires.
+    /// As for [`Self::gather_stored`]: `count` elements can be written at `output`, and no other
+    /// code uses these elements during the call.
     #[inline(never)]
     unsafe fn gather_numbered(
         &self,
@@ -175,8 +182,8 @@ impl<'a> LongGather<'a> {
             Block::Wide(numbers) => (self.kernel.u64, numbers.as_ptr().cast()),
         };
         // SAFETY: `numbers` has `count` entries. The kernel reads an element only if its number is
-        // below the data's number of elements. The caller guarantees the elements of the output
-        // that are written.
+        // below the data's number of elements. The caller guarantees that `count` elements can be
+        // written at `output`, and that no other code uses these elements (Safety section).
         let are_inside = unsafe { kernel(output, self.buffers.source, numbers, count, form) };
         debug_assert!(are_inside, "numbers of elements");
         Ok(())

@@ -1,15 +1,15 @@
 //! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
 //! index is checked just before its update is applied.
 //!
-//! One worker or several workers apply the list. If there are several workers, they apply the list
-//! in one of two ways. In the first way, each worker updates a private copy of the output, and the
-//! copies are merged. In the second way, all workers update the same memory, each in its own range
-//! of elements (`ranges`).
+//! One worker or several workers apply the list. Several workers apply the list in one of two ways.
+//! In the first way, each worker updates a private copy of the output, and the copies are merged.
+//! In the second way, all workers update the same memory, and each worker updates its own range of
+//! elements (module `ranges`).
 //!
 //! Usually the updates are applied to a copy of the output, so that an error leaves the output
-//! unchanged. The updates are applied directly to the output if it already holds the data, and
-//! either it is new memory or indices out of bounds are skipped or clamped. Private copies may
-//! be used in both cases.
+//! unchanged. The updates are applied directly to the output if the output already holds the data,
+//! and either the output is new memory or indices out of bounds are skipped or clamped. Private
+//! copies may be used whether or not an error must leave the output unchanged.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -55,8 +55,8 @@ const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 const TUPLES_A_COPY: usize = 2;
 
 /// Minimum size of all private copies together, in bytes, for which several workers merge the
-/// copies. One worker merges smaller copies. Also the minimum size of the single copy that several
-/// workers write to the output (`ranges`).
+/// copies. One worker merges smaller copies. Also the minimum size of a single copy that all
+/// workers update (module `ranges`), for which several workers write the copy to the output.
 const MERGED_BYTES: usize = 512 * 1024;
 
 /// A scatter of single elements into a contiguous output, with a list of indices.
@@ -74,15 +74,15 @@ pub(super) struct LongList<'a> {
     is_disposable: bool,
     /// Instruction set of the code that checks indices.
     set: InstructionSet,
-    /// Whether indices are prefetched during the block that follows a block of distant elements
-    /// (see [`NEAR_BYTES`]).
+    /// Whether indices are prefetched during the block that follows a block whose elements span
+    /// more than [`NEAR_BYTES`] bytes.
     prefetches: bool,
     /// Thresholds and switches of the machine.
     variants: Variants,
 }
 
 impl<'a> LongList<'a> {
-    /// Makes the scatter of `call`. `None` if there is no kernel for the element type.
+    /// Makes the scatter of `call`. Returns `None` if there is no kernel for the element type.
     pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
         let (operands, flat) = (call.operands, call.flat);
         let operation = operands.operation;
@@ -110,19 +110,22 @@ impl<'a> LongList<'a> {
     }
 
     /// Runs the call. Returns `false` if there was no memory for the copies of the output, or if
-    /// other code made an invalid index valid during the call. In both cases nothing is written.
+    /// other code made an invalid index valid during the call. A call that returns `false` has
+    /// written nothing.
     ///
-    /// Checking indices is most of the cost of this call. The fastest method is to check a block
-    /// of indices just before the updates of this block are applied.
+    /// Checking indices is most of the cost of a scatter of single elements. The fastest method is
+    /// to check a block of indices (at most [`CHECKED_TUPLES`]) just before the updates of this
+    /// block are applied.
     ///
     /// # Safety
     ///
-    /// `flat` was made from the tensors of the buffers. These tensors are contiguous, except for
-    /// updates that are one value with stride 0.
+    /// `flat` was made from the tensors of the buffers, which are valid during the call. These
+    /// tensors are contiguous, except for updates that are one value with stride 0.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
         let workers = call.workers();
-        // SAFETY: the caller guarantees what the called functions require.
+        // SAFETY: the caller guarantees that the tensors of the buffers are valid and fit `flat`,
+        // as the Safety section of this function states. The called functions require no more.
         unsafe {
             if let Some(copies) = self.private_copies(workers) {
                 return self.run_in_copies(copies, workers);
@@ -138,9 +141,10 @@ impl<'a> LongList<'a> {
         }
     }
 
-    /// Returns the identity and merge kernels for private copies, and the number of private copies.
-    /// The result is `None` if the reduction has no private copies, if the list has too few tuples,
-    /// or if there would be only one copy.
+    /// Returns the identity of the reduction with the kernels that merge private copies, and the
+    /// number of private copies. Each worker updates its own private copy of the output. The result
+    /// is `None` if the reduction has no private copies, if the list has too few tuples, or if
+    /// there would be only one copy.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
@@ -167,7 +171,8 @@ impl<'a> LongList<'a> {
         let source = self.buffers.data.unwrap_or(output);
         // SAFETY: `source` (the data or the output) and the copy both have `bytes` bytes.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
-        // SAFETY: the caller guarantees the updates. The copy has the elements of the output.
+        // SAFETY: the caller guarantees that the updates of all tuples can be read. The copy has
+        // the elements of the output.
         let result = unsafe { self.apply_to(copy, 0..self.flat.tuples) };
         if result.is_ok() {
             // SAFETY: the copy and the output both have `bytes` bytes.
@@ -201,7 +206,7 @@ impl<'a> LongList<'a> {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
             // SAFETY: `copy` has all elements of the output, and only this task uses `copy`. The
-            // caller guarantees the updates.
+            // caller guarantees that the updates of all tuples can be read.
             let applied = unsafe { self.apply_to(copy, tuples) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
@@ -222,7 +227,8 @@ impl<'a> LongList<'a> {
             };
             workers.run(tasks, &|index| {
                 // SAFETY: each copy has `count` elements, like the output. Tasks have disjoint
-                // ranges of these elements. The caller guarantees the output and the data.
+                // ranges of these elements. The caller guarantees that the output can be written
+                // and that the data can be read.
                 unsafe { self.merge(&copies, part(count, tasks, index)) };
             })
         });
@@ -231,14 +237,14 @@ impl<'a> LongList<'a> {
     }
 
     /// Returns the error of the first invalid index in the tuples from `first` to the end of the
-    /// list. The position `first` is the start of the first part in which a worker found an invalid
-    /// index.
+    /// list. `first` is the position of the first tuple of a part of the list: the first part in
+    /// which a worker found an invalid index.
     fn check_from(&self, first: usize) -> Result<(), ScatterError> {
         self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }
 
     /// Merges a range of elements of all private copies into the output. Before that, copies this
-    /// range of the data to the output, if the output does not hold the data.
+    /// range of the data to the output, if the output does not hold the data yet.
     ///
     /// # Safety
     ///
@@ -248,28 +254,30 @@ impl<'a> LongList<'a> {
         let size = self.operation.kernels.size;
         if let Some(data) = self.buffers.data {
             let (first, bytes) = (range.start * size, range.len() * size);
-            // SAFETY: the caller guarantees that data and the output have these elements and share
-            // no byte.
+            // SAFETY: the caller guarantees that the elements of `range` can be read in the data
+            // and written in the output, and that the data and the output share no byte.
             unsafe {
                 let data = data.add(first);
                 data.copy_to_nonoverlapping(output.add(first), bytes);
             }
         }
         let into = Merged { output, unit: 1 };
-        // SAFETY: these elements of the output are initialised now. The caller guarantees that no
-        // other code uses them.
+        // SAFETY: the elements of `range` in the output are initialised now. The caller guarantees
+        // that no other code uses these elements.
         unsafe { copies.merge(into, range.start as u64..range.end as u64) };
     }
 
-    /// Applies a range of tuples to `copy`. Stops at the first block with an invalid index and
-    /// returns its error.
+    /// Applies a range of tuples to `copy`. Stops before the first block (at most
+    /// [`CHECKED_TUPLES`] tuples) with an invalid index and returns the error for this index.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`], with an initialised `copy` in place of the output.
     unsafe fn apply_to(&self, copy: *mut u8, range: Range<usize>) -> Result<(), ScatterError> {
         if self.is_one_value && !range.is_empty() {
-            // SAFETY: the caller guarantees the copy and the updates. The range is not empty.
+            // SAFETY: the caller guarantees that `copy` is initialised and valid for writes, and
+            // that the updates of the range can be read, as the Safety section of this function
+            // states. The range is not empty.
             return unsafe { self.apply_one_value(copy, range) };
         }
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
@@ -277,7 +285,9 @@ impl<'a> LongList<'a> {
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
             // SAFETY: `resolve_block` returns only element numbers of the copy, or a mark of a
-            // skipped tuple. There is one update for each tuple. The caller guarantees the rest.
+            // skipped tuple. There is one update for each tuple. The caller guarantees that `copy`
+            // is valid for reads and writes and that the updates can be read, as the Safety section
+            // of this function states.
             unsafe {
                 match block {
                     Block::Narrow(numbers) => (self.kernel.u32)(copy, next, numbers, spread),
@@ -307,7 +317,8 @@ impl<'a> LongList<'a> {
         self.each_block(range, |_, block| {
             let spread = Spread::NEIGHBOURS;
             // SAFETY: `resolve_block` returns only element numbers of the copy, or a mark of a
-            // skipped tuple. The caller guarantees the rest.
+            // skipped tuple. The caller guarantees that `copy` is valid for reads and writes, as
+            // the Safety section of `apply_to` states.
             unsafe {
                 match block {
                     Block::Narrow(numbers) => one.apply(self.kernel.u32, copy, numbers, spread),
@@ -322,7 +333,7 @@ impl<'a> LongList<'a> {
 
     /// Computes the element numbers of a range of tuples, block by block. For each block, calls
     /// `apply` with the block's first tuple and element numbers. Stops before the first block with
-    /// an invalid index and returns its error.
+    /// an invalid index and returns the error for this index.
     #[inline(always)]
     fn each_block(
         &self,

@@ -117,8 +117,8 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Returns the layout of the tensor whose windows destination numbers address (the output of a
-    /// scatter, the data of a gather).
+    /// Returns the layout of the tensor whose windows are addressed by destination numbers (the
+    /// output of a scatter, the data of a gather).
     #[inline(always)]
     pub(crate) fn numbered(&self) -> &'a Layout<'a> {
         match self.direction {
@@ -137,8 +137,8 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Returns the shape of the tensor whose windows destination numbers address (the output of a
-    /// scatter, the data of a gather).
+    /// Returns the shape of the tensor whose windows are addressed by destination numbers (the
+    /// output of a scatter, the data of a gather).
     pub(crate) fn shape(&self) -> &'a [usize] {
         self.numbered().shape()
     }
@@ -335,7 +335,7 @@ pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
 }
 
 /// Returns an error if the call would move booleans that may be any byte into Rust booleans.
-/// `moved`: the inputs whose elements the call moves.
+/// `moved`: the inputs from which the call moves elements.
 #[inline]
 fn check_bools<const N: usize>(
     output: &Target<'_>,

@@ -86,9 +86,10 @@ fn run_plan(
     }
     if choice.route == Route::Small
         && let Some(flat) = flat
-        // SAFETY: the callers have checked the layout and the shapes. `flat_of` made `flat` for
-        // this plan and these operands. `Facts::is_small` has checked `can_run`. If data is copied,
-        // `Facts::is_small` has also checked that the data and the output are contiguous.
+        // SAFETY: the callers have checked that the operands have the layout and the shapes of the
+        // plan. `flat_of` made `flat` for this plan and these operands. `Facts::is_small` has
+        // checked `can_run`. If data is copied, `Facts::is_small` has also checked that the data
+        // and the output are contiguous.
         && unsafe { small_call::run_planned(plan, flat, operands) }
     {
         route::note(Route::Small);
@@ -109,7 +110,8 @@ fn run_by_schedule(
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let call = execution.begin();
-    // SAFETY: the callers of `run_plan` have checked the layout and the shapes against the plan.
+    // SAFETY: the callers of `run_plan` have checked that the operands have the layout and the
+    // shapes of the plan.
     let prepared = unsafe { prepare(plan, &plan.own_binding(), operands, is_kept) }?;
     route::note(Route::Planned);
     prepared.run_by(|transfer| {
@@ -172,8 +174,10 @@ pub(crate) unsafe fn prepare<'a>(
         buffers,
         context: Context::new(is_kept, operands.output.is_new()),
     };
-    // SAFETY: the caller guarantees the layout and the shapes. `Operands` guarantees that the
-    // tensors are valid and that the output shares no byte with another tensor.
+    // SAFETY: the caller guarantees that the numbered tensor has the shape of the plan and the
+    // strides in `numbered`, and that the listed tensor has the shape that the plan requires.
+    // `Operands` guarantees that the tensors are valid and that the output shares no byte with
+    // another tensor.
     let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
     Ok(Prepared { transfer, one_run })
 }
@@ -189,7 +193,8 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
         && !operands.listed_shape().contains(&0);
     let source = operands.source;
     match source.elements() {
-        // SAFETY: the updates have an element, and `Operands` guarantees that tensors may be read.
+        // SAFETY: the updates have an element, and `Operands` guarantees that this element is
+        // initialised and valid for reads.
         Elements::Plain(dtype) if is_wanted => unsafe {
             OneRun::new(source.as_ptr(), dtype.size(), run)
         },

@@ -1,8 +1,12 @@
 //! Makes plans from indices: checks every index and computes every destination number.
 //!
-//! The workers of the pool compute the destination numbers of long lists, in pieces. The calling
-//! thread computes the numbers of short lists, and of all sequences of a cache. This module knows
-//! index types and shapes. It does not know element types or reductions.
+//! The workers of the pool compute the destination numbers of a list of at least `numbered_tuples`
+//! tuples (a threshold of the machine), in pieces. The calling thread computes the destination
+//! numbers of a shorter list. The calling thread also computes the destination numbers of the rows
+//! that a call of [`Scatter::cache`](crate::Scatter::cache) writes: consecutive rows from the start
+//! position of each sequence.
+//!
+//! This module knows index types and shapes. This module does not know element types or reductions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +30,8 @@ use crate::work::{self, Work};
 /// The calling thread alone checks a smaller number of indices.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
-/// Number of rows that a worker checks before it reads whether another worker has found unequal
-/// indices in a row.
+/// Number of rows that a worker checks before the worker reads whether another worker has found
+/// unequal indices in a row. A row has the indices along the trailing dims of the list.
 const ROWS_PER_CHECK: usize = 1024;
 
 /// Options of a plan.
@@ -42,8 +46,8 @@ pub(crate) struct Planning {
 
 /// Makes a plan: checks every index and computes the destination numbers.
 ///
-/// `output` is the layout of the tensor whose windows destination numbers address: the output of a
-/// scatter, or the data of a gather.
+/// `output` is the layout of the tensor whose windows are addressed by destination numbers: the
+/// output of a scatter, or the data of a gather.
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
@@ -180,8 +184,11 @@ struct Numbering<'a> {
 
 impl Numbering<'_> {
     /// Computes one destination number for each element of `numbers`, from the tuple `first` on.
-    /// The calling thread computes the numbers of short lists and of sequences. The pool computes
-    /// other lists in pieces.
+    ///
+    /// The calling thread alone computes the destination numbers of a list of fewer than
+    /// `numbered_tuples` tuples, and of lists of the form [`Coordinates::Sequences`] (consecutive
+    /// rows of a cache from the start position of each sequence). The workers of the pool compute
+    /// the destination numbers of other lists, in pieces.
     ///
     /// If several pieces have an error, the function returns the error of the piece that is first
     /// in the list. The error therefore does not depend on the number of pieces.

@@ -1,11 +1,12 @@
 //! Chooses the route of a call, that is, the code path that runs the call: small, stream, planned,
 //! or nothing to write.
 //!
-//! The choice depends on the options of the call, on shapes, layouts and sizes, and for long lists
-//! on the cache sizes of the machine. The values of indices affect the choice only in two cases. In
-//! the first case, the tuples of a kept plan have few destinations. In the second case, the indices
-//! of an element scatter or gather are equal along rows. The code that runs a call only reads the
-//! choice.
+//! The choice of the route depends on the options of the call, on shapes, layouts and sizes, and
+//! for long lists on the cache sizes of the machine. The values of indices affect the choice of the
+//! route only in two cases. In the first case, the tuples of a kept plan have few distinct
+//! destinations. In the second case, the indices of an element scatter or gather are equal along
+//! rows. The code that runs a call only reads the chosen route. (The schedule of a planned call is
+//! chosen later, by other code, which uses more properties of the indices.)
 //!
 //! The table below is read from the top. The first row whose conditions hold gives the route of
 //! the call.
@@ -24,11 +25,12 @@
 //! equal along rows. The plan then moves whole rows, and the route of the call is chosen again for
 //! this plan.
 //!
-//! Two routes can fail before they write. The crate then makes a plan for the call:
-//! - A small call that rejects duplicates fails if a fast check does not show that all destinations
-//!   are distinct.
-//! - A streamed scatter fails if there is no memory for a copy of the output, or if other code
-//!   changed an invalid index during the call.
+//! A call on two of the routes can fail before the call writes. The crate then makes a plan for the
+//! call:
+//! - A call on the route [`Small`](Route::Small) that rejects duplicates fails if a fast check does
+//!   not show that all destinations are distinct.
+//! - A scatter on the route [`Stream`](Route::Stream) fails if there is no memory for a copy of the
+//!   output, or if other code changed an invalid index during the call.
 
 use std::fmt;
 
@@ -44,14 +46,16 @@ use crate::reduction::{Bounds, Duplicates};
 /// Maximum number of tuples in a call that computes its destination numbers on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
-/// Minimum number of tuples per element of the output for a streamed scatter that works on a copy
-/// of the output. Such a call copies the output to scratch memory and back. From this number of
-/// tuples on, the two copies are a small part of the cost of the call.
+/// Minimum number of tuples per element of the output, for a scatter on the route
+/// [`Stream`](Route::Stream) (without a plan) that updates a copy of the output. This scatter
+/// copies the output to scratch memory and back. From this number of tuples on, the two copies are
+/// a small part of the cost of the call.
 const TUPLES_OF_ELEMENT: usize = 4;
 
 /// Divisor of the size of the last-level cache. The quotient is the maximum size of the output of a
-/// streamed scatter that needs no copy of the output. The limit is below the whole cache, because
-/// other cores share the cache (estimated, not measured).
+/// scatter on the route [`Stream`](Route::Stream) (without a plan) that needs no copy of the
+/// output. The limit is below the whole cache, because other cores share the cache (estimated, not
+/// measured).
 const PARTS_OF_LAST_CACHE: u64 = 4;
 
 /// Maximum number of workers that apply a streamed scatter together, each to its own range of
@@ -118,10 +122,11 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Returns the choice of a route and a schedule rule for a plan that was made for this call.
-    /// `facts` are the facts of the call with this plan.
+    /// `facts` describes the call with this plan.
     ///
-    /// If the plan merged single elements into rows, the route is chosen again. Otherwise, and
-    /// after a stream that failed, the choice stays unchanged.
+    /// If the plan merged single elements into rows, the route is chosen again. If the plan did not
+    /// merge single elements, the choice stays unchanged. The choice also stays unchanged after a
+    /// call on the route [`Stream`](Route::Stream) that failed.
     pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
         match self.route != Route::Stream && plan.extents().form != form {
             true => facts.choose(),
@@ -150,8 +155,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) execution: &'a Execution<'a>,
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    /// Layout of the tensor whose windows destination numbers address (the output of a scatter, the
-    /// data of a gather).
+    /// Layout of the tensor whose windows are addressed by destination numbers (the output of a
+    /// scatter, the data of a gather).
     pub(crate) numbered: &'a Layout<'a>,
     /// Layout of the tensor that has one window for each tuple (the updates of a scatter, the
     /// output of a gather).
@@ -176,8 +181,7 @@ impl Facts<'_> {
                 selection: Selection::Small,
             };
         }
-        // The function takes a copy of the facts, so that small calls need not store the facts in
-        // memory.
+        // The function takes a copy of `self`, so that small calls need not store `self` in memory.
         Self::choose_for_large(*self)
     }
 
@@ -337,9 +341,10 @@ impl Facts<'_> {
             && self.execution.begin().workers().parts() > MAX_RANGES
     }
 
-    /// Checks whether the call can stream although its bounds rule may skip tuples. The updates of
-    /// skipped tuples are left out of a block of updates, which is possible only for updates of at
-    /// most 8 bytes. If the bounds rule skips no tuple, the result is true.
+    /// Checks whether the call can run on the route [`Stream`](Route::Stream) although the bounds
+    /// rule of the call may skip tuples. The updates of skipped tuples are left out of a block of
+    /// updates, which is possible only for updates of at most 8 bytes. If the bounds rule skips no
+    /// tuple, the result is true.
     fn can_skip(&self, bounds: Bounds) -> bool {
         bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
     }

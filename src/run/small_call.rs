@@ -49,8 +49,10 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Opera
             positions: positions.flatten(),
         },
     };
-    // SAFETY: the caller guarantees the layout and the shapes. The destination numbers of the plan
-    // are numbers of slices, as `flat` requires. They were checked when the plan was made.
+    // SAFETY: the caller guarantees that the operands have the layout and the shapes of the plan,
+    // that `flat` was made from them, that copied data and the output are contiguous, and that
+    // `can_run` allows the transfer. The destination numbers of the plan are numbers of slices, as
+    // `flat` requires. They were checked when the plan was made.
     unsafe { transfer.run(operands.direction, operands.buffers()) };
     true
 }
@@ -78,7 +80,8 @@ impl FlatCall<'_> {
     /// [`can_run`](small_transfer::can_run) allows the transfer.
     #[inline(always)] // On the path of the smallest calls.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        // SAFETY: the caller guarantees what `run_numbered` and `run_longer` require.
+        // SAFETY: the caller guarantees the conditions of `run_numbered` and `run_longer`, which
+        // are the conditions of this function.
         unsafe {
             if self.flat.tuples <= SHORT_LIST {
                 self.run_numbered::<SHORT_LIST>(execution)
@@ -117,7 +120,8 @@ impl FlatCall<'_> {
         let numbers = &mut numbers[..self.flat.tuples];
         let skipped = self.resolve(execution, numbers)?;
         // SAFETY: `resolve` has computed the destination numbers of all tuples. The caller
-        // guarantees the layouts, the memory and `can_run`.
+        // guarantees that `flat` was made from the layouts of the operands, that copied data and
+        // the output are contiguous, and that `can_run` allows the transfer.
         Ok(unsafe {
             if skipped > 0 {
                 self.run_applied::<CAPACITY>(numbers)
@@ -150,7 +154,8 @@ impl FlatCall<'_> {
             numbers: &numbers[..applied],
             positions: Some(&positions[..applied]),
         };
-        // SAFETY: `tuples` has no skipped tuple. The caller guarantees the other conditions.
+        // SAFETY: `tuples` has no skipped tuple, so the caller guarantees that every number is the
+        // number of a slice. The caller also guarantees what `Self::run` requires.
         unsafe { self.run_tuples(tuples) }
     }
 
@@ -173,7 +178,9 @@ impl FlatCall<'_> {
             flat: self.flat,
             tuples,
         };
-        // SAFETY: the caller guarantees the numbers, the layouts and the memory.
+        // SAFETY: the caller guarantees that every number is below `flat.slices`, that every
+        // position is below `flat.tuples`, and what `Self::run` requires of the operands and
+        // `flat`.
         unsafe { transfer.run(self.operands.direction, self.operands.buffers()) };
         true
     }

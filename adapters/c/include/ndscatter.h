@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Includes DLPack's header if it is found, unless NDS_NO_DLPACK_HEADER is defined. The declarations
- * below are left out if DLPack's header is included here, or was included before from any path. */
+/* This header includes DLPack's header if the compiler finds DLPack's header and NDS_NO_DLPACK_HEADER is
+ * not defined. This header declares DLPack's types, such as DLTensor, only if DLPack's header was not
+ * included, neither by this header nor by the program before. */
 #if !defined(DLPACK_DLPACK_H_) && !defined(NDS_NO_DLPACK_HEADER) && defined(__has_include)
 #if __has_include(<dlpack/dlpack.h>)
 #include <dlpack/dlpack.h>
@@ -19,7 +20,7 @@
 #endif
 
 #ifndef DLPACK_DLPACK_H_
-/* The types of DLPack that this header uses, with DLPack's names and layout. */
+/* DLPack's types that this header uses, with DLPack's names and layout. */
 typedef enum { kDLCPU = 1, kDLCUDAHost = 3, kDLROCMHost = 11 } DLDeviceType;
 typedef enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 } DLDataTypeCode;
 typedef struct DLDevice {
@@ -42,7 +43,7 @@ typedef struct DLTensor {
 } DLTensor;
 #endif
 
-// Outcome of a call. Callers must treat an unknown status as a failure.
+// Status code of a call of a C function. Callers must treat an unknown status as a failure.
 typedef enum nds_status {
   // The call succeeded.
   NDS_OK = 0,
@@ -161,8 +162,8 @@ uint32_t nds_abi_version(void);
 // the thread ends. Calls that succeed do not change the message.
 const char *nds_last_error(void);
 
-// Writes the facts of the last failure of the calling thread to *info. Fails if info is null or
-// info->size is invalid.
+// Writes the facts of the last failure of the calling thread (its status, tuple, axis and index)
+// to *info. Fails if info is null or info->size is invalid.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
 // Computes the gradients of nds_scatter_nd with respect to data and updates, and multiplies both

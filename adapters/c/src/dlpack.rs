@@ -183,7 +183,8 @@ pub(crate) unsafe fn view_mut<'a>(
 }
 
 /// Checks that `tensors` have the element type `expected`. Does nothing unless `expected` is a type
-/// whose elements the crate only moves, such as an 8-bit float. Skips tensors that are null.
+/// that the crate only moves and does not compute with, such as an 8-bit float. Skips tensors that
+/// are null.
 ///
 /// A view of such a type knows only the size of an element, so the crate cannot find that two types
 /// of one size differ. For all other types, the crate itself checks that the types are equal.

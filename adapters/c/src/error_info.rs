@@ -1,7 +1,7 @@
 //! The C functions that report the last failure of the calling thread.
 //!
-//! Returns a pointer to the stored message, and copies the stored facts to a struct of C. Knows
-//! nothing of the causes of failures.
+//! This module returns a pointer to the stored message, and copies the stored facts (status, tuple,
+//! axis and index) to a C struct. This module does not know the causes of failures.
 
 use std::ffi::c_char;
 
@@ -38,7 +38,8 @@ pub struct nds_error_info {
 // are valid. The fields end at the bytes 4, 8, 16, 24, 32, 40 and 48, without padding.
 unsafe impl Sized32 for nds_error_info {
     const NAME: &'static str = "nds_error_info";
-    // 4, the end of `size`, is missing: a struct without the status is refused.
+    // `ENDS` does not list 4, the end of the field `size`, because a struct without the field
+    // `status` is refused.
     const ENDS: &'static [usize] = &[8, 16, 24, 32, 40, 48];
 }
 
@@ -64,8 +65,8 @@ pub extern "C" fn nds_last_error() -> *const c_char {
     last_error::message()
 }
 
-/// Writes the facts of the last failure of the calling thread to *info. Fails if info is null or
-/// info->size is invalid.
+/// Writes the facts of the last failure of the calling thread (its status, tuple, axis and index)
+/// to *info. Fails if info is null or info->size is invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_status {
     // SAFETY: the caller satisfies the contract of the pointer (docs/c.md).
@@ -75,8 +76,8 @@ pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_s
     }
 }
 
-/// Writes the facts to `info`, up to the size that `info` declares. Sets bytes beyond the last
-/// known field to 0.
+/// Writes the facts of the last failure to `info`, up to the size that `info` declares. Sets the
+/// bytes of `info` after the last field of [`nds_error_info`] to 0.
 ///
 /// # Safety
 ///

@@ -1,8 +1,9 @@
 //! The C function nds_set_machine_file, which reads a machine description from a file.
 //!
 //! A machine description (`Machine` of the crate `ndscatter`) contains the cache sizes of a machine
-//! and the measured costs with which the crate chooses schedules. This file converts the path that
-//! C passes. The crate reads and checks the file at this path.
+//! and the measured costs with which the crate chooses schedules. The code here converts the path,
+//! a C string, to a path of Rust (`OsStr`). The crate `ndscatter` then reads and checks the machine
+//! description.
 
 use std::ffi::{CStr, OsStr, c_char};
 

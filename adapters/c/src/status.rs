@@ -1,9 +1,10 @@
-//! The status that a C function returns, and the facts of a failure (such as its tuple, axis and
-//! index).
+//! The status code that a C function returns, and the numbers that describe a failure (such as the
+//! tuple, the axis and the index).
 //!
-//! This file only defines numbers. It does not depend on the causes of failures.
+//! This file defines the status codes, and the struct for the numbers of a failure. The file
+//! `failure.rs` converts the errors of the crate `ndscatter` to status codes and numbers.
 
-/// Outcome of a call. Callers must treat an unknown status as a failure.
+/// Status code of a call of a C function. Callers must treat an unknown status as a failure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum nds_status {
@@ -25,8 +26,9 @@ pub enum nds_status {
     NDS_INTERNAL = 6,
 }
 
-/// Facts of a failure: the tuple, the axis and the index that caused it, the earlier tuple of a
-/// duplicate, and the size of the axis. A fact that is unknown is -1.
+/// Numbers that describe a failure: the tuple, the axis and the index that caused the failure, the
+/// size of the axis, and for a duplicate the earlier tuple with the same destination. An unknown
+/// number is -1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) tuple: i64,

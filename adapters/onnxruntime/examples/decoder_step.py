@@ -180,7 +180,7 @@ class Session:
         # cache.
         options.log_severity_level = 3
         options.profile_file_prefix = str(folder / ("ndscatter" if library else "built-in"))
-        # Stops the threads of this session from spinning between runs. Otherwise they would use
+        # Stops the threads of this session from spinning between runs. Spinning threads would use
         # CPUs while the other session is timed.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if library:
@@ -196,8 +196,8 @@ class Session:
         return 1e3 * (time.perf_counter() - start)
 
     def shares(self):
-        """Returns for each title the fraction of a run's time in which scatter nodes run: the
-        median over the runs with this title."""
+        """Returns the fraction of a run's time in which scatter nodes run, for each title in
+        `self.runs`: the median over the runs with this title."""
         events = json.loads(Path(self.session.end_profiling()).read_text())
         runs = [event for event in events if event["name"] == "model_run"]
         scatters = [event for event in events if event.get("args", {}).get("op_name") in SCATTERS]
@@ -227,8 +227,10 @@ class Step:
         return self.caches if title == SAME else self.others
 
     def bind(self, session, title):
-        """Binds the inputs and outputs of a session to the buffers. `title` (SAME or OTHER) selects
-        the buffers of the output caches."""
+        """Binds the inputs and outputs of a session to the buffers of this object. `title` selects
+        the buffers into which the model writes its caches. For SAME, the model writes into the
+        buffers from which it reads its caches. For OTHER, the model writes into separate
+        buffers."""
         bound = session.session.io_binding()
         names = cache_names(self.args)
         inputs = {"tokens": self.tokens, "positions": self.positions, **dict(zip(names, self.caches))}
@@ -241,8 +243,8 @@ class Step:
         return bound
 
     def spoil(self, title):
-        """Fills with NaN all output elements that the next step must write. An element that the
-        step does not write then makes a logit NaN, which `digest` detects."""
+        """Fills with NaN all output elements that the next step must write. If the step does not
+        write one of these elements, a logit becomes NaN, and `digest` detects this NaN."""
         self.logits.fill(np.nan)
         for cache in self.outputs(title):
             if title == SAME:
@@ -281,8 +283,8 @@ def measure(step, bound, sessions, title):
 
 
 def check_counts(args, session):
-    """Checks that ndscatter's library ran all scatter nodes of its session. The library counts its
-    runs."""
+    """Checks that ndscatter's library ran all scatter nodes of its session. The library counts the
+    scatter nodes that it has run."""
     counted = ctypes.CDLL(str(args.library)).ndscatter_onnxruntime_runs()
     expected = len(session.runs) * len(cache_names(args))
     assert counted == expected, f"the library has run {counted} of {expected} scatters"

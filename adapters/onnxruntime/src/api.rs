@@ -110,7 +110,7 @@ impl Api {
         let mut size = 0;
         // With a null buffer, the host sets `size` to the size of an existing text. For a missing
         // text, `size` remains 0. The host may return a failure for a null buffer even if the text
-        // exists, so the status of this call is ignored.
+        // exists, so the status of the call with a null buffer is ignored.
         self.succeeds(get(null_mut(), &raw mut size));
         if size == 0 {
             return None;

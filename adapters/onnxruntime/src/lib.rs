@@ -3,7 +3,7 @@
 //!
 //! `docs/onnxruntime.md` describes the library. The *host* is onnxruntime. The host calls
 //! [`RegisterCustomOps`] when a session registers the library. The library does not link
-//! onnxruntime, because the host passes a table of its functions in this call.
+//! onnxruntime, because the host passes a table of its functions to `RegisterCustomOps`.
 //!
 //! | module | knows |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! A registered variant of an operator, for one element type and one index type.
+//! A registered variant of an operator: the operator for one element type and one index type.
 //!
-//! A variant holds only data that is known when the library registers its operators, before the
-//! host creates a node.
+//! A variant of an operator holds only data that is known when the library registers its operators
+//! with the host (ONNX Runtime), before the host creates a node.
 
 use crate::api::Api;
 use ndscatter::DType;

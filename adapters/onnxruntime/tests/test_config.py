@@ -160,7 +160,7 @@ def test_options_differ(rng) -> None:
 
 def test_library_given_twice(rng) -> None:
     """The options of a session register the library twice. A host may refuse this with an
-    exception. Otherwise the session gives correct results."""
+    exception. If the host does not refuse it, the session gives correct results."""
     made = options()
     serialized = one_node("ScatterND", FLOAT, (None, None, None))
     feeds = {

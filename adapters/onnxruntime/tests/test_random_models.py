@@ -161,7 +161,7 @@ class Maker:
         return name
 
     def fresh(self, shape: Any) -> str:
-        """Adds a tensor of random numbers: a constant with probability 0.2, otherwise an input."""
+        """Adds a tensor of random numbers: a constant (probability 0.2) or an input (0.8)."""
         array = numbers(self.rng, self.element, shape)
         name = (self.hold if self.chance(0.2) else self.feed)("numbers", array)
         self.tensors[name] = array
@@ -323,8 +323,8 @@ def make(
     computed = [name for name in maker.tensors if name not in {**maker.feeds, **maker.constants}]
     outputs = {computed[-1]: maker.tensors[computed[-1]]}
     for name in computed[:-1]:
-        # Every tensor that no node reads becomes an output of the model. The host would otherwise
-        # remove the node that computes the tensor.
+        # Every tensor that no node reads becomes an output of the model. If the tensor were no
+        # output, the host would remove the node that computes it.
         is_read = any(name in each.input for each in maker.nodes)
         inner = (graph for each in maker.nodes for graph in each.attribute if graph.HasField("g"))
         is_read |= any(name in each.input for graph in inner for each in graph.g.node)

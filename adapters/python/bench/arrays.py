@@ -1,6 +1,6 @@
 """Benchmark of scatters, gathers and counts: numpy compared with ndscatter.
 
-    python bench/arrays.py                      # all rows except calls on 4 elements
+    python bench/arrays.py                      # all workloads except calls on 4 elements
     python bench/arrays.py --threads 1 --only bincount
     python bench/arrays.py --plot ratios.svg    # also save a bar chart; needs matplotlib
     python bench/arrays.py --calls              # only calls on 4 elements, in nanoseconds
@@ -100,8 +100,9 @@ def normal(rng: np.random.Generator, *shape: int, dtype: npt.DTypeLike = np.floa
 
 
 def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index: Any, updates: Array, threads: int) -> Pair:
-    """Return a pair that reduces `updates` into `data` in place, by `ufunc.at` and by `ours`. Each call
-    changes the array, so numpy writes to `data` and ndscatter writes to a copy of `data`."""
+    """Return a `Pair` of two calls that reduce `updates` into an array in place. The first call is
+    numpy's `ufunc.at`, which writes to `data`. The second call is ndscatter's function `ours`, which
+    writes to a copy of `data`."""
     mine = data.copy()
     return Pair(
         name,
@@ -112,8 +113,9 @@ def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index
 
 
 def assign(name: str, data: Array, index: Any, updates: Array, ours: Callable[..., Array]) -> Pair:
-    """Return a pair that assigns `updates` to elements of `data` in place. `ours` calls ndscatter.
-    The argument of `ours` is the array to write to, a copy of `data`."""
+    """Return a `Pair` of two calls that assign `updates` to elements of an array in place. The first
+    call is numpy's `data[index] = updates`. The second call is `ours`, a function that calls ndscatter.
+    The argument of `ours` is the array that ndscatter writes to: a copy of `data`."""
     mine = data.copy()
     return Pair(name, "a[i] = u", lambda: assigned(data, index, updates), lambda: ours(mine))
 
@@ -242,7 +244,7 @@ def gathers(threads: int) -> Iterator[Workload]:
 
 def small(threads: int) -> Iterator[Workload]:
     """Yield the workload `tiny` and other calls with 4 indices. Only `--calls` measures these calls, so
-    the geometric means do not include them."""
+    the geometric means of the ratios do not include these calls."""
     data, index, updates = np.zeros(8, np.float32), np.array([1, 7, 3, 1]), np.ones(4, np.float32)
     tuples, square = index[:, None].copy(), np.zeros((4, 2), np.float32)
     pair = (index % 4, index % 2)
@@ -267,7 +269,7 @@ def timed(call: Call, repeats: int) -> float:
 
 
 def compare(pair: Pair, rounds: int, budget: float) -> Row:
-    """Return a row with numpy's time and ndscatter's time: minima over at most `rounds` rounds. The
+    """Return a `Row` with numpy's time and ndscatter's time: minima over at most `rounds` rounds. The
     measurement stops before the last round if `budget` seconds have passed and 4 rounds are done."""
     if not np.array_equal(pair.theirs(), pair.ours()):
         raise SystemExit(f"{pair.name}: the results differ")

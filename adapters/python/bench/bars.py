@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def plot(ratios: list[tuple[str, float]], label: str, file: str) -> None:
-    """Save a chart with one bar per name to `file`. A bar is red if its ratio is below 1, so if
-    ndscatter is slower than the library that it is compared with."""
+    """Save a chart with one bar per name to `file`. A ratio is the other library's time divided by
+    ndscatter's time. A bar is red if its ratio is below 1, so if ndscatter is slower."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,7 +1,7 @@
 """Benchmark of PyTorch's functions with PyTorch's kernels and under `ndscatter.torch.enable()`.
 
     python bench/pytorch.py            # the workloads of docs/performance.md
-    python bench/pytorch.py --sizes    # ratios by size, from which the limits in _kernels.py were chosen
+    python bench/pytorch.py --sizes    # ratios by number of elements; _kernels.py has limits from these ratios
     python bench/pytorch.py --calls    # overhead of `enable` for small calls, which PyTorch runs
 
 A ratio is the time with PyTorch's kernels divided by the time under `enable`. Each round measures the
@@ -48,7 +48,7 @@ def workloads(scale: int):
 
 
 def programs(table, index, updates, reduction):
-    """Yield name and call of the PyTorch functions that are measured for a workload."""
+    """Yield name and call of each PyTorch function that is measured for a workload."""
     wide = index.reshape(-1, *[1] * (table.dim() - 1)).expand_as(updates)
     if reduction == "add":
         yield "index_add_", lambda: table.index_add_(0, index, updates)
@@ -70,10 +70,11 @@ def programs(table, index, updates, reduction):
 
 
 def caches():
-    """Yield workload, function and call of the workloads that `workloads` does not have.
+    """Yield workload, function and call of five workloads that the function `workloads` lacks.
 
-    These workloads write a key-value cache, slices along axis 1, or slices at tuples of
-    coordinates. The last workload, `small_add`, adds rows to a small table.
+    The workloads `kv_decode` and `kv_prefill` write new rows into a key-value cache. `seed_update`
+    writes slices along axis 1. `seed_nd` writes slices at tuples of coordinates. `small_add` adds
+    rows to a small table.
     """
     g = torch.Generator().manual_seed(8)
     cache, steps = torch.zeros(16, 2048, 1024), torch.randn(16, 1024, generator=g)
@@ -128,7 +129,7 @@ def mean(ratios) -> float:
 
 
 def rows(scale: int):
-    """Yield workload, function and call of each row of the table."""
+    """Yield workload, function and call of each row of the table that `table` prints."""
     generator = torch.Generator().manual_seed(9)
     for name, data, index, reduction in workloads(scale):
         updates = torch.randn(len(index), *data.shape[1:], generator=generator)
@@ -204,9 +205,9 @@ def sizes(rounds: int) -> None:
 
 
 def calls(rounds: int) -> None:
-    """Print times of calls with 4 indices, in microseconds: without `enable`, with it, the difference.
+    """Print times of calls with 4 indices, in microseconds: without `enable`, with `enable`, difference.
 
-    PyTorch's kernels run these calls in both cases, so the difference is the overhead of `enable`.
+    PyTorch's kernels run these calls also under `enable`, so the difference is the overhead of `enable`.
     """
     for name, call in itertools.chain(small_calls(4, 1), small_calls(4, 4)):
         theirs, ours = compare(call, rounds, 2000)

@@ -114,8 +114,9 @@ pub(crate) struct Array<'py> {
     /// the array is contiguous.
     strides: Dims<isize>,
     is_contiguous: bool,
-    /// The shape and strides of the owner, saved before a method of this type replaced `shape` and
-    /// `strides`. `None` if no method has replaced them, or if `is_new` is true.
+    /// The shape and strides of the owner (the Python array object), saved before a method of this
+    /// type replaced `shape` and `strides`. `None` if no method has replaced `shape` or `strides`,
+    /// or if `is_new` is true.
     original: Option<Box<Original>>,
     is_writable: bool,
     /// Whether numpy made this array from an object that is not an array.
@@ -125,9 +126,10 @@ pub(crate) struct Array<'py> {
     is_new: bool,
 }
 
-/// The shape and strides that the owner of an array had when the array was read.
+/// The shape and strides that a Python array object had when [`Array`] was made from the object.
+/// The object is the owner of the elements.
 ///
-/// [`Array::is_unchanged`] compares the owner's present shape and strides with these values.
+/// [`Array::is_unchanged`] compares the present shape and strides of the object with these values.
 struct Original {
     shape: Dims<usize>,
     strides: Dims<isize>,
@@ -576,8 +578,9 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Checks whether the owner still has the values that were read: the address of the elements,
-    /// the element type, the shape and the strides. Always true if `is_new` is true.
+    /// Checks whether the owner (the Python array object) still has the values that were read when
+    /// this array was made: the address of the elements, the element type, the shape and the
+    /// strides. Always true if `is_new` is true.
     ///
     /// For a tensor of another library, only the address is compared, and only if
     /// [`Borrowed::described`] is an address.
@@ -595,8 +598,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Checks whether the shape and strides in `now` are equal to those that were read from the
-    /// owner.
+    /// Checks whether the shape and strides in `now` are equal to the shape and strides that were
+    /// read from the owner (the Python array object).
     #[inline]
     fn has_layout(&self, now: Fields<'_>) -> bool {
         let (shape, strides, unit, is_contiguous) = match &self.original {
@@ -623,8 +626,8 @@ impl<'py> Array<'py> {
             && strides.all(|((&size, stride), &bytes)| size <= 1 || stride * unit == bytes)
     }
 
-    /// Saves the shape and strides in `original`, unless they are saved already. The caller
-    /// replaces the shape or the strides afterwards.
+    /// Saves the shape and strides in `original`, unless `original` already has saved values. The
+    /// caller replaces the shape or the strides afterwards.
     fn keep_original(&mut self) {
         if self.original.is_none() && !self.is_new {
             self.original = Some(Box::new(Original {

@@ -113,8 +113,8 @@ impl<'py> FromPyObject<'_, 'py> for Second<'py> {
     }
 }
 
-/// Number of elements from which an argument is long. [`at`] uses this limit for arguments that
-/// [`plain`] does not support.
+/// Smallest number of elements of a long argument. [`at`] uses this limit in calls that [`plain`]
+/// does not support.
 ///
 /// If all arguments have fewer elements, [`at`] runs numpy's loop. For so few elements, numpy's
 /// loop takes less time than a conversion of the arguments for a kernel. If an argument is long,
@@ -295,7 +295,7 @@ impl<'py> Call<'py> {
         self.scatter(b.view()?, b.len())
     }
 
-    /// Applies one value to all elements that the indices select.
+    /// Combines every element of `a` that the indices select with one value, in place.
     fn apply_one(mut self, dtype: DType, value: &Value) -> PyResult<()> {
         let shape = self.shape();
         loop {
@@ -334,8 +334,9 @@ impl<'py> Call<'py> {
     }
 }
 
-/// Applies `b` to elements of `a`. The last axis of `indices` contains the coordinates of one
-/// element of `a`. `_at.py` calls this function.
+/// Combines elements of `a` with the values in `b`, in place, by numpy's function `name` (`add`,
+/// `subtract`, `multiply`, `minimum` or `maximum`). The last axis of `indices` contains the
+/// coordinates of one element of `a`. `_at.py` calls this function.
 ///
 /// Returns false, and writes nothing, if two elements of `a` may share memory.
 #[pyfunction]
@@ -408,14 +409,14 @@ functions! {
     ///         read-only.
     ///
     /// If a kernel of ndscatter runs the call and the call raises an error, `a` is unchanged. If
-    /// several values of `b` are added to one element of `a`, they are added in the row-major
-    /// order of ``a[indices]``. The result is equal to numpy's result in every bit, and does not
-    /// depend on the number of threads. A kernel gives no warning if a float overflows.
+    /// several values of `b` are added to one element of `a`, the order of the additions is the
+    /// row-major order of ``a[indices]``. The result is equal to numpy's result in every bit, and
+    /// does not depend on the number of threads. A kernel gives no warning if a float overflows.
     ///
     /// In some calls, numpy's own function runs instead of a kernel. Examples are types for which
     /// ndscatter has no arithmetic, and types for which a kernel's result could differ from numpy's
-    /// result. An example of the latter is an `a` of float32 with a `b` of float64 that float32
-    /// does not represent exactly.
+    /// result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    /// float32 does not represent `b` exactly.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1, 2, 3, 4])

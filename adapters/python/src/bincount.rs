@@ -1,7 +1,9 @@
 //! The Python function `bincount`, with the rules of `np.bincount`.
 //!
-//! A sequential loop of this module counts lists of fewer than [`SHORT`] elements. A scatter of the
-//! crate counts longer lists, and runs all calls with the argument `out`.
+//! A sequential loop of this module processes a list of fewer than [`SHORT`] elements. For each
+//! element of the list, the loop adds 1, or the weight of the element, to a bin. A scatter of the
+//! crate processes longer lists. A scatter also processes lists of any length in calls with the
+//! argument `out` and in calls with weights that are not f64.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -98,14 +100,14 @@ fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
     object.ok_or_else(|| PyTypeError::new_err("the array has no object"))
 }
 
-/// Number of list elements below which [`short`] counts a list. `short` runs a sequential loop. For
-/// such a list, the loop costs less than the overhead of a scatter. Calls with `out`, and calls
-/// with weights that are not f64, run a scatter for lists of any length.
+/// Number of list elements below which [`short`] processes a list in a sequential loop. For a list
+/// of fewer elements, the loop costs less than the overhead of a scatter. Calls with `out`, and
+/// calls with weights that are not f64, run a scatter for lists of any length.
 const SHORT: usize = 8192;
 
-/// Counts the numbers of a list of fewer than [`SHORT`] elements, or sums the weights of each
-/// number, in a sequential loop. Returns `None` for a list of [`SHORT`] elements or more, for
-/// weights that are not f64, and for weights whose shape is not that of the list.
+/// Counts in a sequential loop how often each number occurs in a list of fewer than [`SHORT`]
+/// elements, or sums the weights of each number. Returns `None` for a list of [`SHORT`] elements or
+/// more, for weights that are not f64, and for weights whose shape is not that of the list.
 fn short<'py>(
     py: Python<'py>,
     numbers: &Array<'py>,
@@ -230,8 +232,8 @@ fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult
         len if len < 2 * SHARE => largest(&line, 0..len),
         _ => py.detach(|| largest_of_shares(&line, pool(threads))),
     };
-    // The largest number is negative only if all numbers are negative. In a list with other numbers
-    // too, the loop or the scatter that counts the numbers detects a negative number.
+    // The largest number is negative only if all numbers are negative. If only some numbers of the
+    // list are negative, the loop or the scatter that later processes the list returns the error.
     let count = usize::try_from(largest + 1).unwrap_or(usize::MAX);
     match largest {
         ..0 => Err(negative()),

@@ -1,9 +1,10 @@
-//! Preparation of the arrays of one call for the crate. Arrays whose alignment or byte order the
-//! crate does not accept are copied, or their elements are divided into units of bytes. The indices
-//! keep their own integer type.
+//! Preparation of the arrays of one call for the crate. The crate does not accept every alignment
+//! and byte order of arrays. This module copies arrays that are not accepted, or divides their
+//! elements into units: parts of 1, 2, 4, 8 or 16 bytes, which the crate copies without knowledge
+//! of the element type. The indices keep their own integer type.
 //!
-//! This module knows which arrays may be copied, and which elements may be moved as bytes. It does
-//! not know what a call computes.
+//! This module knows which arrays may be copied, and which elements may be moved as bytes. This
+//! module does not know what a call computes.
 
 use ndscatter::AnyViewMut;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -74,7 +75,8 @@ pub(crate) struct Operands<'py> {
     /// the field `output`, has the byte order and the alignment that the call requires. At the end
     /// of the call, `finish` copies the copy back to the caller's array.
     pub(crate) staged: Option<Array<'py>>,
-    /// Number of units per element, and number of bytes per unit. `None` if the call does not
+    /// Number of units per element, and number of bytes per unit. A unit is a part of an element,
+    /// which the crate copies without knowledge of the element type. `None` if the call does not
     /// divide elements into several units.
     pub(crate) units: Option<(usize, usize)>,
 }
@@ -139,8 +141,9 @@ impl<'py> Operands<'py> {
     #[cold]
     fn moved(mut self) -> PyResult<Self> {
         if self.data.plain().is_some() && !self.all().all(Array::is_numpy) {
-            // A tensor of a library other than numpy is in the machine's byte order. The numpy
-            // arrays of this call are copied to the machine's byte order too.
+            // Tensors of libraries other than numpy are always in the machine's byte order. The
+            // function `reduced` copies each numpy array that is in another byte order to a new
+            // array in the machine's byte order. All arrays then have one byte order.
             return self.reduced();
         }
         self.data.check_movable()?;
@@ -174,8 +177,9 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// Returns the shape of the caller's `data`. If elements are divided into several units, `data`
-    /// has an additional last axis, which this shape does not contain.
+    /// Returns the shape of the caller's array `data`. If [`Self::new`] has divided each element
+    /// into several units (parts of 1 to 16 bytes), the field `data` has an additional last axis,
+    /// with one position per unit of an element. The returned shape does not contain this axis.
     pub(crate) fn shape(&self) -> Dims<usize> {
         let shape = self.data.shape();
         shape[..shape.len() - usize::from(self.units.is_some())].into()
@@ -199,8 +203,8 @@ impl<'py> Operands<'py> {
         Ok(Some(result))
     }
 
-    /// Returns the view that the call writes to: a view of `result` if there is a new result,
-    /// otherwise a view of `out` or of its copy.
+    /// Returns the view that the call writes to: a view of `result` if there is a new result, and a
+    /// view of `out` or of the copy of `out` if there is none.
     #[inline]
     pub(crate) fn target<'a>(&'a self, result: Option<&'a Array<'py>>) -> PyResult<AnyViewMut<'a>> {
         match (result, &self.output) {

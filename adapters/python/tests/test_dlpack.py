@@ -31,7 +31,7 @@ def test_outputs_that_may_be_immutable(flags):
         with pytest.raises(BufferError, match="pass a numpy array, a PyTorch tensor"):
             call()
     assert not memory.any()
-    # These tensors are accepted as inputs.
+    # An unversioned, read-only or copied tensor is accepted as an input of a call.
     assert ndscatter.scatter_update(tensor, [0], 1.0).tolist() == [1, 0, 0]
 
 
@@ -46,7 +46,7 @@ def test_outputs_that_are_writable():
 
 
 class OldTensor(torch.Tensor):
-    """A PyTorch tensor whose `__dlpack__` exports an unversioned tensor, as in old releases."""
+    """A PyTorch tensor whose `__dlpack__` exports an unversioned tensor, as in old PyTorch."""
 
     def __dlpack__(self, *, stream=None, **options):
         if options:
@@ -126,9 +126,9 @@ def test_elements_that_are_not_aligned(dtype):
             call()
 
 
-# Shapes and strides of tensors that exceed the address space: their number of bytes or the absolute
-# value of an offset in bytes overflows a signed integer of 64 bits. Some overflow only if elements
-# have several bytes.
+# Shapes of tensors that exceed the address space, and the strides of these tensors. The number of
+# bytes of such a tensor, or the absolute value of an offset in bytes, overflows a signed integer of
+# 64 bits. For some of the tensors, the overflow occurs only if an element has several bytes.
 TOO_LARGE = [
     ((2**32, 2**32), (0, 0)),
     ((2**62, 4), (0, 0)),

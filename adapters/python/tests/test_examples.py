@@ -1,4 +1,8 @@
-"""Runs the examples at small sizes. Tests their own assertions, their output and their pictures."""
+"""Runs the example programs of the Python package at small sizes.
+
+The tests fail if an assertion of an example fails, or if an example prints no ratio or writes no
+picture. Another test runs the examples in docs/python.md.
+"""
 
 import doctest
 import pathlib

@@ -119,8 +119,9 @@ def test_indices_that_shrink_the_array_or_the_values(kind, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_value_without_axes(size):
-    """`b` has rank 0. ndscatter and numpy read its value from memory, and do not call the method
-    `item` of its class. `a` therefore keeps its size."""
+    """`b` has rank 0. The method `item` of its class resizes `a` to one element. ndscatter and numpy
+    read the value of `b` from memory and do not call this method, so `a` keeps its `size` elements.
+    """
     a = np.zeros(size, "f8")
     b = subclass(ShrinkingItem, np.array(2, "i4"), a)
     ndscatter.add_at(a, np.array([0, 5, 5]), b)
@@ -245,8 +246,10 @@ def test_arguments_of_bincount(kind, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_copies_of_a_subclass(size):
-    """ndscatter copies an array in foreign byte order without a call of `astype` or `dtype` of a
-    subclass. `data` therefore keeps its size."""
+    """The updates or the indices are a `ShrinkingCopy` in foreign byte order. The method `astype` and
+    the property `dtype` of this class resize `data` to one element. ndscatter must copy such an
+    array without a use of this method or this property, so that `data` keeps its `size` elements.
+    """
     data = np.zeros(size)
     updates = subclass(ShrinkingCopy, np.array([1.0, 2.0], ">f8"), data)
     ndscatter.scatter_update(data, [0, 5], updates, reduction="add", out=data)

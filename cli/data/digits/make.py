@@ -4,7 +4,7 @@
     pip download --no-deps scikit-learn==1.9.1
     python make.py scikit_learn-1.9.1-*.whl
 
-README.md says what the files are and where the images come from.
+README.md in the folder of this script describes the four .npy files and the source of the digits.
 """
 
 import gzip
@@ -23,7 +23,7 @@ packed = zipfile.ZipFile(sys.argv[1]).read(MEMBER)
 if hashlib.sha256(packed).hexdigest() != SHA256:
     sys.exit(f"{MEMBER} is not the file this script was written for")
 
-# Each row has 64 pixels with values from 0 to 16, and then the label, from 0 to 9.
+# Each row describes one image: 64 pixels with values from 0 to 16, then the label, from 0 to 9.
 rows = np.loadtxt(gzip.decompress(packed).decode().splitlines(), delimiter=",")
 updates = rows[:, :64].reshape(-1, 8, 8).astype(np.float32)
 indices = rows[:, 64:].astype(np.int64)

@@ -10,7 +10,8 @@ impl Scheduler for ByColumn {
         true
     }
 
-    /// Columns share no element, whatever the destinations.
+    /// Divides the work into columns. A column is a part of every window. Different columns share
+    /// no element, whatever destinations the tuples have.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.columns <= 1 {
             return Err(Reason("windows cannot be cut into columns"));

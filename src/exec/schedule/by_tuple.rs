@@ -13,10 +13,10 @@ impl Scheduler for ByTuple {
     }
 
     /// Cuts the list of tuples into parts that write disjoint windows. The list of a scatter with
-    /// at least `parts` strands (and at least 2) is cut between strands. Otherwise, the list of a
-    /// scatter in ascending order is cut between destinations. The list of any other scatter is cut
-    /// anywhere, which requires distinct destinations. The list of a gather is cut anywhere,
-    /// because each tuple of a gather writes a separate window.
+    /// at least `parts` strands (and at least 2) is cut between strands. With fewer strands, the
+    /// list of a scatter in ascending order is cut between destinations. The list of any other
+    /// scatter is cut anywhere, which requires distinct destinations. The list of a gather is cut
+    /// anywhere, because each tuple of a gather writes a separate window.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         let scatters = work.direction == Direction::Scatter;
         if scatters && work.strands >= parts.max(2) {

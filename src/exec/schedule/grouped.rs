@@ -21,9 +21,9 @@ pub(super) struct Grouped;
 
 impl Scheduler for Grouped {
     /// Cuts the list of sorted tuples between groups (all tuples of one destination). If a window
-    /// has at least [`WIDE_BYTES`] bytes per part, windows are cut into columns, and the list into
-    /// fewer parts. Columns also balance the work if a small number of groups has most of the
-    /// tuples.
+    /// has at least [`WIDE_BYTES`] bytes per part, windows are also cut into columns (each column
+    /// has a range of elements of every window), and the list is cut into fewer parts. Columns also
+    /// balance the work if a small number of groups has most of the tuples.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {
             return Err(Reason("updates are not combined"));
@@ -186,8 +186,9 @@ impl Groups<'_> {
             let dst = self.transfer.access().written_at(window.dst + loop_dst);
             let src = self.transfer.access().read_at(window.src + loop_src + src);
             // SAFETY: `Transfer::new` requires valid tensors. The plan has checked all
-            // destinations. `sources::sources` has placed the sources of the sorted tuples. The
-            // caller guarantees that nothing else uses the windows of the destinations of `groups`.
+            // destinations. `self.sources`, which `sources::sources` returned, gives the offset in
+            // the updates of each sorted tuple's window. The caller guarantees that no other code
+            // reads or writes the elements of `window` at the destination offsets in `groups`.
             unsafe { (self.kernel)(dst, src, groups, run_of_groups) };
         }
     }

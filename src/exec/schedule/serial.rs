@@ -1,5 +1,6 @@
 //! The serial schedule: one worker applies all windows in the order of the tuples. A call out of
-//! place first copies data to the output. If this copy is large, all workers share it.
+//! place first copies data to the output. If the copy of data is large, all workers share the work
+//! of copying.
 
 use super::{Division, Reason, Scheduler, Workload};
 

@@ -1,5 +1,6 @@
-//! Copies data to the output, and multiplies elements of the output by the operation's factor. One
-//! call does this for the whole output, in parallel, or for the part of one tile.
+//! Copies data to the output, and multiplies elements of the output by the operation's factor. A
+//! function copies or multiplies either the whole output, in parallel, or the part of one tile. A
+//! tile is a part of the transfer that one task processes.
 //!
 //! This module knows the layouts of data and output. This module does not know updates.
 
@@ -43,8 +44,9 @@ impl Access {
         }
         let streams = bytes as u64 >= self.context.variants.stream_bytes;
         self.each_cut(whole, touched >= PARALLEL_BYTES, workers, &|span| {
-            // SAFETY: the caller guarantees the conditions for all elements of the output and of
-            // data. Different cuts share no element.
+            // SAFETY: as the function's Safety section states, the elements of `whole` are elements
+            // of the output and of data, and only this call uses the output. `each_cut` gives each
+            // task a separate part of `whole`, so no other task uses the elements of `span`.
             unsafe {
                 self.copy_span(span, (0, 0), streams);
                 self.multiply_span(span, 0);
@@ -52,9 +54,9 @@ impl Access {
         })
     }
 
-    /// Runs `task` on all elements of the output. If `is_shared` is set and tasks may cut `whole`,
-    /// `whole` is cut into one part per worker, and each worker runs `task` on one part. Different
-    /// parts are disjoint.
+    /// Runs `task` on all elements of the output. If `is_shared` is set and [`can_be_cut`] accepts
+    /// `whole`, `whole` is cut into one part per worker, and each worker runs `task` on one part.
+    /// No two parts share an element.
     fn each_cut(
         &self,
         whole: &Span,
@@ -98,9 +100,9 @@ impl Access {
     ///
     /// # Safety
     ///
-    /// All windows that are pushed consist of elements of the output and of data. No element of the
-    /// output is pushed twice. While the sink exists, nothing else reads or writes these elements
-    /// of the output.
+    /// All windows that are pushed to the sink consist of elements of the output and of data. No
+    /// element of the output is pushed twice. While the sink exists, nothing else reads or writes
+    /// the pushed elements of the output.
     #[expect(
         unsafe_code,
         reason = "makes a sink, which needs the caller's guarantees"
@@ -112,13 +114,15 @@ impl Access {
     ) -> Option<Sink<'s>> {
         let streaming = || self.streaming(self.operation.kernels.copy, window, streams);
         let kernel = self.multiplying().unwrap_or_else(streaming);
-        // SAFETY: the caller guarantees what this call requires.
+        // SAFETY: the caller guarantees that pushed windows consist of elements of the output and
+        // of data, and that no element of the output is pushed twice. The caller also guarantees
+        // that nothing else uses the pushed elements of the output.
         Some(unsafe { Sink::new(self, kernel, self.buffers.data?, window) })
     }
 
     /// Multiplies elements of the output by the operation's factor, in place: the elements of
     /// `span`, with the offset `origin` added to their positions. If the operation has no function
-    /// for this (`Operation::multiply`), nothing is multiplied.
+    /// that multiplies (`Operation::multiply`), nothing is multiplied.
     ///
     /// # Safety
     ///
@@ -136,8 +140,9 @@ impl Access {
         for number in 0..span.runs() {
             let (dst, _) = Span::at(span.loops(), number);
             let first = self.written_at(origin + span.dst + dst);
-            // SAFETY: the caller guarantees that the elements of `span` are elements of the output,
-            // and that nothing else uses them. These elements have the type of the operation.
+            // SAFETY: the caller guarantees that the elements of `span` are initialised elements of
+            // the output, and that nothing else uses these elements. The elements have the type of
+            // the operation.
             unsafe { multiply(first, run.size, run.dst, self.operation.factor) };
         }
     }
@@ -152,7 +157,8 @@ impl<'a> Divided<'a, '_> {
         self.each_cut_of_output(&|span| {
             #[expect(unsafe_code, reason = "tasks copy disjoint columns")]
             // SAFETY: a `CopyGeometry` describes elements of data and output, which have one shape.
-            // Different cuts share no element, and no other task is running.
+            // `each_cut` gives each worker a separate part of the output, and the tasks of the
+            // division have not begun. So nothing else uses the elements of `span`.
             unsafe {
                 self.transfer.access.copy_span(span, (0, 0), streams);
             }
@@ -169,16 +175,18 @@ impl<'a> Divided<'a, '_> {
         }
         self.each_cut_of_output(&|span| {
             #[expect(unsafe_code, reason = "tasks multiply disjoint columns")]
-            // SAFETY: a `CopyGeometry` describes elements of the output, which are initialised by
-            // now. Different cuts share no element, and no other task is running.
+            // SAFETY: a `CopyGeometry` describes elements of the output, which the copy and the
+            // tasks of the division have initialised. `each_cut` gives each worker a separate part
+            // of the output, and the tasks of the division have ended. So nothing else uses the
+            // elements of `span`.
             unsafe {
                 self.transfer.access.multiply_span(span, 0);
             }
         })
     }
 
-    /// Runs `task` on the output of a transfer, cut by [`Access::each_cut`]. If the transfer copies
-    /// no data, the function does nothing.
+    /// Runs `task` on each of the parts into which [`Access::each_cut`] cuts the output of the
+    /// transfer. If the transfer copies no data, the function does nothing.
     fn each_cut_of_output(&self, task: &(dyn Fn(&Span) + Sync)) -> Result<(), ScatterError> {
         let Some(copy) = &self.transfer.copy else {
             return Ok(());
@@ -187,9 +195,10 @@ impl<'a> Divided<'a, '_> {
         (self.transfer.access).each_cut(&copy.whole, is_shared, &self.workers, task)
     }
 
-    /// Returns the loops of the copy of data, if tiles are separate regions of the output. Each
-    /// task then copies the data of a tile just before it applies the windows of the tile. The
-    /// result is `None` if there is no data, or if all data is copied before the first tile.
+    /// Returns the loops of the copy of data, if tiles (the parts of the transfer that tasks
+    /// process) are separate regions of the output. Each task then copies the data of a tile just
+    /// before it applies the windows of the tile. The result is `None` if there is no data, or if
+    /// all data is copied before the first tile.
     pub(in super::super) fn fused_copy(&self) -> Option<&'a CopyGeometry> {
         let transfer = self.transfer;
         let copy = transfer.copy.as_ref()?;
@@ -211,7 +220,8 @@ impl<'a> Divided<'a, '_> {
 impl Transfer<'_> {
     /// Calls `apply`, which applies the windows of a tile. If `fused` is the result of
     /// [`Divided::fused_copy`], the function first copies the tile's part of data. After `apply`,
-    /// it multiplies the tile's part of the output, if the operation multiplies the output.
+    /// the function multiplies the tile's part of the output, if the operation multiplies the
+    /// output.
     pub(in super::super) fn fill_tile(
         &self,
         fused: Option<&CopyGeometry>,

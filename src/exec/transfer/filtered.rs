@@ -1,8 +1,9 @@
 //! Applies the tuples of a range of destinations. A filter selects these tuples from the plan's
-//! list, block by block, and collects them in a short list.
+//! list, block by block, and collects the selected tuples in a short list.
 //!
-//! The module knows the buffers of the short list: the destination numbers, and the values or
-//! positions of the tuples. The module does not know how numbers are filtered.
+//! The module knows the buffers of the short list of selected tuples: the destination numbers, and
+//! the values or positions of these tuples. The module does not know how the filter selects
+//! destination numbers.
 
 use std::ops::Range;
 
@@ -13,15 +14,17 @@ use crate::kernel::{Elements, InstructionSet};
 use crate::plan::{Number, Span};
 
 /// Number of tuples in a block that is filtered at once. The selected tuples are appended to a
-/// list, which is applied when it has at least this number of tuples. Only windows of the list that
-/// is being applied are prefetched.
+/// list. The list is applied when it has at least this number of tuples. Only the windows of the
+/// tuples in this list are prefetched.
 const FILTERED_TUPLES: usize = 1024;
 
-/// Maximum number of tuples of a list. A block is filtered only while the list has fewer than
-/// `FILTERED_TUPLES` tuples, and adds at most `FILTERED_TUPLES` tuples.
+/// Maximum number of tuples in the list of selected tuples. A block of tuples is filtered only
+/// while this list has fewer than `FILTERED_TUPLES` tuples. The block adds at most
+/// `FILTERED_TUPLES` tuples to the list.
 const ROOM: usize = 2 * FILTERED_TUPLES;
 
-/// What a list of collected tuples stores for each tuple, in addition to its destination number.
+/// What a list of collected tuples stores for each tuple, in addition to the tuple's destination
+/// number.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
     /// Nothing. Windows are single elements, and all tuples have the value at this address.
@@ -33,7 +36,7 @@ enum Beside {
     Positions,
 }
 
-/// Buffers of one list.
+/// Buffers of one list of collected tuples: the tuples that the filter has selected.
 struct List<N> {
     numbers: [N; ROOM],
     /// Contiguous values of at most 8 bytes each, or contiguous positions of 4 bytes each.
@@ -70,8 +73,9 @@ impl<N: Width> List<N> {
         macro_rules! keep_values {
             ($source:expr, $size:literal) => {{
                 let source = $source.cast::<[u8; $size]>().wrapping_add(first);
-                // SAFETY: the plan's list has the tuples of the block, and the caller guarantees
-                // their values.
+                // SAFETY: the plan's list has the tuples of the block. The Safety section of `add`
+                // requires that each tuple of the plan has an initialised value of `size` bytes,
+                // and that nothing writes the values during the call.
                 let values = unsafe { std::slice::from_raw_parts(source, numbers.len()) };
                 let words = bytemuck::cast_slice_mut::<_, [u8; $size]>(&mut self.beside);
                 let words = &mut words[self.len..];
@@ -119,7 +123,8 @@ impl Transfer<'_> {
         repetitions: Range<usize>,
         streams: bool,
     ) {
-        // `ByDestination` makes these tiles. It refuses lists with more than `u32::MAX` tuples.
+        // `ByDestination` makes the tiles that are filtered. `ByDestination` refuses lists with
+        // more than `u32::MAX` tuples.
         debug_assert!(
             u32::try_from(numbers.len()).is_ok(),
             "positions have more than 32 bits"
@@ -133,10 +138,11 @@ impl Transfer<'_> {
                 let end = numbers.len().min(first + FILTERED_TUPLES);
                 let block = (numbers, first..end);
                 #[expect(unsafe_code, reason = "only one task has the tile")]
-                // SAFETY: `beside` has the address of the values of all tuples. The list has each
-                // number with its value or position. The tile has the destinations in `range`, and
-                // `window` is cut to the columns of the tile. If windows are streamed, the caller
-                // of `apply` has established that no two tuples have the same destination.
+                // SAFETY: `beside` has the address of the values of all tuples. `list` has each
+                // selected destination number with the value or position of its tuple. The tile has
+                // the destinations in `range`, and `window` is cut to the columns of the tile. If
+                // windows are streamed, the caller of `apply` has established that no two tuples
+                // have the same destination.
                 unsafe {
                     list.add(set, block, range, (beside, size));
                     if list.len >= FILTERED_TUPLES || end == numbers.len() {
@@ -148,8 +154,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns what a list stores for each tuple in addition to its destination number. `read` is
-    /// the offset of the window of tuple 0 in the updates.
+    /// Returns what a list of collected tuples stores for each tuple, in addition to the tuple's
+    /// destination number. `read` is the offset of the window of tuple 0 in the updates.
     fn beside(&self, read: isize) -> Beside {
         match self.single_elements() {
             Some(elements) if self.is_one_value() => {
@@ -166,7 +172,11 @@ impl Transfer<'_> {
     ///
     /// # Safety
     ///
-    /// The caller guarantees what [`Self::apply_listed`] requires, for the tuples of `list`.
+    /// `list` has the destination number and the position (or value) of each collected tuple, as
+    /// `beside` states. `window` is the form of the tuples' windows, and `origin` has the offsets
+    /// of the repetition. During the call, nothing else writes the windows that are read, and
+    /// nothing else reads or writes the windows that are written. If `streams` is set, no two of
+    /// these tuples write the same window.
     #[expect(unsafe_code, reason = "passes single elements directly to a kernel")]
     unsafe fn apply_collected<N: Width>(
         &self,
@@ -186,13 +196,17 @@ impl Transfer<'_> {
                     numbers,
                     positions: Positions::Each(&positions[..list.len]),
                 };
-                // SAFETY: the caller guarantees what this call requires.
+                // SAFETY: `list.numbers` and `list.positions` belong to the same tuples. The Safety
+                // section of `apply_collected` requires that nothing else uses the windows that are
+                // written or writes the windows that are read, and that the tuples write different
+                // windows if `streams` is set.
                 return unsafe { self.apply_listed(list, window, origin, false, streams) };
             }
         };
         let written = window.dst + origin.0;
         // SAFETY: `source` has one value per number, or one value for all numbers. `list.beside` is
-        // aligned for all types of at most 8 bytes. The caller guarantees the windows.
+        // aligned for all types of at most 8 bytes. The Safety section of `apply_collected`
+        // requires that nothing else uses the windows of these tuples in the output.
         unsafe { self.apply_elements(elements, numbers, written, source, self.is_near()) }
     }
 }

@@ -230,22 +230,25 @@ impl Transfer<'_> {
             };
         }
         if let Some((elements, listed)) = self.listed_elements() {
-            // SAFETY: the caller guarantees the conditions of `apply_listed`, and `listed_elements`
-            // has returned `elements` and `listed`.
+            // SAFETY: the caller guarantees that nothing else writes the read windows or accesses
+            // the written windows, as `apply_listed` requires. `listed_elements` has returned
+            // `elements` and `listed`.
             return unsafe { self.apply_listed_elements(elements, listed, list, (written, read)) };
         }
         let streams = streams && self.is_streamed(window);
         if let (false, false, Some((kernel, form)), Some(numbers)) =
             (joins, streams, self.rows(window), N::for_rows(list.numbers))
         {
-            // SAFETY: the caller guarantees the conditions of `apply_listed`. `rows` has returned
-            // `kernel` and `form` after it checked that windows are contiguous in the source and in
-            // the destination.
+            // SAFETY: the caller guarantees that nothing else writes the read windows or accesses
+            // the written windows, as `apply_listed` requires. `rows` has returned `kernel` and
+            // `form` after it checked that windows are contiguous in the source and in the
+            // destination.
             return unsafe {
                 self.apply_rows(kernel, form, (numbers, list.positions), (written, read));
             };
         }
-        // SAFETY: the caller guarantees the conditions of `apply_listed`.
+        // SAFETY: the caller guarantees that nothing else writes the read windows or accesses the
+        // written windows, as `apply_listed` requires.
         unsafe { self.walk(list, window, origin, joins, streams) }
     }
 
@@ -271,9 +274,10 @@ impl Transfer<'_> {
             let (dst, src) = self.placed(0, first, origin);
             let (dst, src) = (self.access.written_at(dst), self.access.read_at(src));
             let form = RowsForm { sources, ..form };
-            // SAFETY: the caller guarantees that the rows of the tuples can be accessed. `sources`
-            // has the position of each tuple in the listed tensor. If `sources` is `None`, the
-            // positions are consecutive, and `src` is the address of the first row.
+            // SAFETY: the caller guarantees that the read rows of the tuples can be read, that the
+            // written rows can be written, and that nothing else accesses the written rows.
+            // `sources` has the position of each tuple in the listed tensor. If `sources` is
+            // `None`, the positions are consecutive, and `src` is the address of the first row.
             unsafe { kernel(dst, src, numbers, form) };
         };
         let listed = self.listed_positions();
@@ -363,7 +367,8 @@ impl Transfer<'_> {
             }
             let source = values.as_ptr().cast();
             // SAFETY: `source` has one value for each of `numbers`, and is aligned for all types of
-            // at most 8 bytes. The caller guarantees the conditions of the written windows.
+            // at most 8 bytes. The caller guarantees that the written windows are in the output and
+            // that nothing else accesses them.
             unsafe { self.apply_elements(elements, numbers, written, source, self.is_near()) };
         }
     }
@@ -390,7 +395,9 @@ impl Transfer<'_> {
             is_near,
         };
         let (kernel, dst) = (N::kernel(elements), self.access.written_at(written));
-        // SAFETY: the caller guarantees the conditions of the kernel.
+        // SAFETY: the caller guarantees that `source` has the elements to read, that the
+        // destinations of `numbers` are in the output, and that nothing else accesses these
+        // destinations.
         unsafe {
             if self.is_one_value() {
                 let size = self.kernels().size;
@@ -413,7 +420,8 @@ impl Transfer<'_> {
         joins: bool,
         streams: bool,
     ) {
-        // SAFETY: the caller guarantees the conditions of all windows that are pushed to the sink.
+        // SAFETY: the caller guarantees that the windows of the tuples are in the tensors, that
+        // nothing else writes the read windows, and that nothing else accesses the written windows.
         let mut sink = unsafe { self.window_sink(self.kernels().apply, window, streams) };
         let numbers = list.numbers.iter().map(|number| number.get());
         let window_at = |(number, position)| self.window_at(number, position, origin);

@@ -8,9 +8,9 @@ use super::reference::BFLOAT16;
 use super::reference::FLOAT16;
 use super::reference::Format;
 
-/// Returns the `f32` values that are critical for rounding: every value of the 16-bit format, the
-/// midpoint between it and the next value of the format, and the `f32` neighbours of both, with
-/// both signs.
+/// Returns the `f32` values that are critical for rounding: every value of the 16-bit format, and
+/// the midpoint between each value and the next value of the format. For each of these numbers, the
+/// two `f32` neighbours are returned too. All numbers are returned with both signs.
 fn corners(format: Format) -> impl Iterator<Item = f32> {
     (0..0x7fff_u16).flat_map(move |bits| {
         #[expect(
@@ -79,7 +79,8 @@ fn nan_with_any_payload_stays_nan() {
     }
 }
 
-/// Compares the conversions with those of the `half` crate, whose types callers use.
+/// Compares the conversions with those of the `half` crate. Callers use the types of the `half`
+/// crate.
 #[cfg(feature = "half")]
 #[test]
 fn the_half_crate_agrees() {
@@ -104,9 +105,9 @@ fn the_half_crate_agrees() {
     }
 }
 
-/// Compares the conversions of `f16` by machine instructions (F16C) with the portable conversions.
-/// Every `f16` value is added to, subtracted from or multiplied by five other values, and the
-/// result is rounded.
+/// Compares arithmetic on `f16` values with conversions by machine instructions (F16C) and with the
+/// portable conversions. Every `f16` value is combined with each of five constants: by addition,
+/// subtraction and multiplication. The results of these operations are rounded to `f16`.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_machine_agrees() {
@@ -121,7 +122,7 @@ fn the_machine_agrees() {
         let (ours, theirs) = (ours.bits(), theirs.0.bits());
         ours == theirs || (FLOAT16.is_nan(ours) && FLOAT16.is_nan(theirs))
     };
-    // The five other values: -0, a subnormal, a value just below 1, about one third, and a large
+    // The five constants: -0, a subnormal, a value just below 1, about one third, and a large
     // value.
     for other in [0x8000, 0x0003, 0x3bff, 0x3555, 0x7b01] {
         for bits in 0..=u16::MAX {

@@ -43,8 +43,9 @@ impl IndexRules {
     #[inline(always)]
     pub(super) fn position<I: Coordinate>(self, coordinate: I, size: usize) -> u64 {
         let position = coordinate.position(self.wrap(size));
-        // The values are selected without branches, because successive coordinates of a loop are
-        // often different cases.
+        // The selections of `nearest` and of the result have no branches. Successive coordinates of
+        // a loop are often of different kinds (on the axis, before its first element, or after its
+        // last element), so a processor would often mispredict branches.
         let is_before = coordinate < I::default();
         let nearest = if is_before {
             0

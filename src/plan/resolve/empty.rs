@@ -102,10 +102,12 @@ impl Repeated<'_> {
 
     /// Computes [`EmptyCheck::duplicate_search`]. `first_applied`: position in the list of the
     /// first tuple that the bounds rule does not skip. `listed`: number of all tuples. If no dim
-    /// has fewer stored positions than positions, the range is the whole list. Otherwise the range
-    /// begins at `first_applied` and ends with the next tuple that reads the same indices. That
-    /// next tuple is a duplicate, unless its position along a batch dim is one of its coordinates.
-    /// Only gathers have batch dims with empty windows, and a gather has no duplicates.
+    /// has fewer stored positions than positions, the range is the whole list. Otherwise several
+    /// tuples get their coordinates from the same elements of `indices`. The range then begins with
+    /// the tuple `first_applied`, and ends with the next tuple that gets its coordinates from the
+    /// same elements of `indices` as the tuple `first_applied`. That next tuple is a duplicate,
+    /// unless its position along a batch dim is one of its coordinates. Only gathers have batch
+    /// dims with empty windows, and a gather has no duplicates.
     fn duplicate_search(&self, first_applied: usize, listed: usize) -> (usize, usize) {
         let Some(repeated) = self
             .stored
@@ -120,8 +122,9 @@ impl Repeated<'_> {
     }
 
     /// Returns the position of a stored tuple in the list of all tuples. `stored`: position of the
-    /// tuple among the stored tuples. If several tuples of the list read the indices of this stored
-    /// tuple, the result is the position of the first of these tuples.
+    /// tuple among the stored tuples. If several tuples of the list get their coordinates from the
+    /// same elements of `indices` as this stored tuple, the result is the position of the first of
+    /// these tuples.
     fn listed_position(&self, stored: usize) -> usize {
         let (mut listed, mut step) = (0, 1);
         let dims = self.stored.iter().zip(self.sizes).rev();

@@ -3,7 +3,7 @@
 //! Exporters of models often repeat each index of a row along the trailing dims of `indices`,
 //! because ScatterElements needs an index for each element. If this module detects the repetition,
 //! a call can move whole rows instead of single elements. The module reads the values of indices.
-//! It does not use the meaning of the indices.
+//! The module does not use the meaning of the indices.
 
 #![expect(
     unsafe_code,
@@ -29,8 +29,10 @@ pub(crate) fn rows_along(indices: Integers<'_>, from: usize) -> Result<usize, Sc
     Ok(outer.iter().map(|&(size, _)| size).product())
 }
 
-/// Whether all values within each row of the range `rows` are equal. Different rows may have
-/// different values. The comparison stops at the first block of values with a difference.
+/// Whether all values within each row are equal, for the rows with the numbers `rows`. Different
+/// rows may have different values. A row has the values along the dims from `from` on. The
+/// comparison reads at most [`COMPARED_VALUES`] values at a time, and stops after the first values
+/// that are not all equal.
 pub(crate) fn is_expanded_along(
     indices: Integers<'_>,
     from: usize,
@@ -56,8 +58,9 @@ fn is_expanded<I: Coordinate>(
         let row = offset(&outer, row);
         let mut first = [I::default()];
         // SAFETY: `row` is the offset of an element of the layout, because `outer` has the sizes
-        // and strides of the layout. The caller, `in_rows` of `run/plan_builder.rs`, passes only
-        // tensors with elements and rows below the number that `rows_along` returns.
+        // and strides of the layout, the layout has no dim of size 0, and the row number is less
+        // than the number of rows, the result of `rows_along`. The caller, `in_rows` of
+        // `run/plan_builder.rs`, checks the dims and passes only row numbers less than this result.
         unsafe { indices.read_run(row, 0, &mut first) };
         (0..runs).all(|number| {
             let start = row + offset(around, number);
@@ -69,9 +72,9 @@ fn is_expanded<I: Coordinate>(
     }))
 }
 
-/// Returns the dims whose positions must be visited: merges dims and removes dims of stride 0. All
-/// positions along a dim of stride 0 share their values. Such a dim can also be too long for a
-/// loop.
+/// Returns the dims whose positions must be visited: merges neighbouring dims that one size and one
+/// stride can describe, and removes dims of stride 0. All positions along a dim of stride 0 share
+/// their values. A dim of stride 0 can also be too long for a loop.
 fn read_dims(shape: &[usize], strides: &[isize]) -> Result<Dims<(usize, isize)>, ScatterError> {
     let mut dims = merged(shape, &strides[..shape.len()])?;
     dims.retain(|&(_, stride)| stride != 0);
@@ -94,8 +97,9 @@ unsafe fn is_all<I: Coordinate>(
     let mut raw = [value; COMPARED_VALUES];
     (0..len).step_by(COMPARED_VALUES).all(|first| {
         let raw = &mut raw[..COMPARED_VALUES.min(len - first)];
-        // SAFETY: the caller guarantees that the offsets are offsets of elements, and that `I` is
-        // the type of the indices.
+        // SAFETY: the caller guarantees that the offsets `start + i * step` are offsets of elements
+        // of the layout, and that `I` is the type of the indices, as the Safety section of this
+        // function states.
         unsafe { indices.read_run(start + first.cast_signed() * step, step, raw) };
         // The loop has no branch for each value, so the compiler can vectorise it.
         raw.iter()

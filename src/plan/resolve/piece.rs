@@ -1,14 +1,15 @@
-//! Facts about a list of destination numbers, collected piece by piece during validation.
+//! Facts about the order of a list of destination numbers (for example, whether the numbers
+//! increase). The facts are computed piece by piece while the indices are validated.
 //!
-//! This module reads only the destination numbers. It does not depend on how they are computed or
-//! used.
+//! This module reads only destination numbers. This module does not depend on how destination
+//! numbers are computed or used.
 
 use crate::plan::number::Number;
 
-/// Maximum number of destination numbers that one loop describes. The loop counts breaks
-/// ([`Facts::breaks`]) in 32 bits, and this maximum prevents an overflow of the counter. Most
-/// destination numbers also have 32 bits, so the compiler can vectorise the loop without
-/// conversions between widths.
+/// Maximum number of destination numbers that the loop of one call of [`Piece::of`] reads. The loop
+/// counts breaks ([`Facts::breaks`]) in 32 bits, and this maximum prevents an overflow of the
+/// counter. Most destination numbers also have 32 bits, so the compiler can vectorise the loop
+/// without conversions between widths.
 const RUN: usize = 1 << 16;
 
 /// Facts about the order of a list of destination numbers.
@@ -52,8 +53,8 @@ impl Piece {
         skipped: 0,
     };
 
-    /// Whether the piece has no tuples. Also true if its numbers have 64 bits and its last tuple is
-    /// skipped, but then `facts` has no meaning.
+    /// Whether the piece has no tuples. Also true if destination numbers have 64 bits and the last
+    /// tuple of the piece is skipped, but then `facts` has no meaning.
     fn is_empty(&self) -> bool {
         self.last == u64::MAX
     }
@@ -67,8 +68,9 @@ impl Piece {
         }
     }
 
-    /// Returns a piece with `numbers`, which are at most [`RUN`] destination numbers. The piece has
-    /// the first number, the last number and the [`Facts`] about all numbers.
+    /// Returns the piece of the list that has the destination numbers `numbers`, at most [`RUN`].
+    /// The returned value stores the first number, the last number and the [`Facts`] about all
+    /// numbers.
     #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {

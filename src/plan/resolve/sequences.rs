@@ -20,8 +20,8 @@ use crate::reduction::{Bounds, CacheMode};
 /// has one value for each sequence, or one value for all sequences.
 ///
 /// Returns the number of skipped tuples. If `numbers` is empty, each skipped sequence adds `len`,
-/// the number of positions that a call addresses in a sequence. Otherwise each skipped sequence
-/// adds the number of its entries in `numbers`.
+/// the number of positions that a call addresses in a sequence. If `numbers` is not empty, each
+/// skipped sequence adds the number of its entries in `numbers`.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,

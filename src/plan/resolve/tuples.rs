@@ -1,7 +1,7 @@
 //! Checks the coordinates of tuples and computes the destination numbers of tuples.
 //!
 //! This module uses the offsets of coordinates in the index tensor and the multiplier of each tuple
-//! axis. It does not depend on how destination numbers are used.
+//! axis. This module does not depend on how destination numbers are used.
 //!
 //! The destination numbers of a block of tuples are computed axis by axis, in loops without
 //! branches. The loop for an axis reads the coordinate of every tuple once, compares it with the
@@ -41,7 +41,7 @@ pub(super) const COPIED_TUPLES: usize = 128;
 
 /// Maximum number of tuples whose destination numbers are computed together if the coordinates are
 /// read in place. Coordinates are read in place if the coordinates of successive tuples are
-/// adjacent and no other code can write their memory.
+/// adjacent and no other code can write the memory of the coordinates.
 const IN_PLACE_TUPLES: usize = 256;
 
 /// A list of tuples. The constructor computes nothing: methods read dims and strides when they need
@@ -126,7 +126,8 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Makes a list whose destination numbers count slices.
+    /// Makes a list of all tuples of `indices`. The destination number of a tuple is the number of
+    /// the slice that the tuple addresses, in row-major order.
     #[inline(always)]
     pub(crate) fn of_slices(
         extents: &Extents<'a>,
@@ -142,8 +143,9 @@ impl<'a> Tuples<'a> {
         Self { layout, ..self }
     }
 
-    /// Whether `indices` has a contiguous layout and holds all coordinates. A layout with explicit
-    /// strides does not count as contiguous.
+    /// Whether `indices` has a contiguous layout and holds every coordinate of every tuple. (In
+    /// other lists, the position of a tuple in the list implies some of its coordinates.) A layout
+    /// with explicit strides does not count as contiguous.
     #[inline(always)]
     fn are_contiguous(&self) -> bool {
         self.form.coordinates == Form::ALL_EXPLICIT && self.layout.is_contiguous()
@@ -156,14 +158,16 @@ impl<'a> Tuples<'a> {
     }
 
     /// Computes the destination numbers of all tuples of a small call. The tuples must be
-    /// [neighbours](Self::are_neighbours). Returns the number of skipped tuples.
+    /// [neighbours](Self::are_neighbours): the indices are contiguous, and each tuple has one
+    /// coordinate. Returns the number of skipped tuples.
     #[inline(always)]
     pub(crate) fn resolve_neighbours(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         self.resolve_contiguous(1, numbers)
     }
 
     /// Computes the destination numbers of all tuples of a small call. The tuples must be
-    /// contiguous and have `tuple_len` coordinates each. Returns the number of skipped tuples.
+    /// [contiguous](Self::are_contiguous) and have `tuple_len` coordinates each. Returns the number
+    /// of skipped tuples.
     #[inline(always)]
     fn resolve_contiguous(
         self,
@@ -197,8 +201,8 @@ impl<'a> Tuples<'a> {
     }
 
     /// Computes one destination number for each entry of `numbers`, for the tuples from tuple
-    /// `first` on. Returns the facts about these tuples. The method uses instructions of `set` if
-    /// the machine has them.
+    /// `first` on. Returns facts about the destination numbers of these tuples: their order and the
+    /// number of skipped tuples. The method uses instructions of `set` if the machine has them.
     pub(crate) fn resolve<N: Number>(
         &self,
         set: InstructionSet,
@@ -226,8 +230,9 @@ impl<'a> Tuples<'a> {
     }
 
     /// Computes one destination number for each entry of `numbers`, for the tuples from tuple
-    /// `first` on. The indices must be contiguous and hold all coordinates. Returns the number of
-    /// skipped tuples.
+    /// `first` on. The indices must be contiguous and hold every coordinate of every tuple, so that
+    /// the position of a tuple implies none of its coordinates ([`Self::are_contiguous`]). Returns
+    /// the number of skipped tuples.
     #[inline(always)]
     pub(super) fn number_contiguous<I: Coordinate>(
         &self,
@@ -292,8 +297,8 @@ impl<'a> Tuples<'a> {
         coordinate_stride
     }
 
-    /// Returns each tuple axis that is read, with an offset: the offset of its coordinate, relative
-    /// to the first coordinate of the same tuple that is read.
+    /// Returns each tuple axis whose coordinates are read, with an offset in `indices`: the offset
+    /// from the first coordinate of a tuple that is read to the coordinate for this axis.
     #[inline(always)]
     fn axes(self, axes: ReadAxes) -> impl Iterator<Item = (Axis, isize)> {
         (0..axes.len).map(move |at| {
@@ -343,9 +348,9 @@ impl<'a> Tuples<'a> {
     }
 
     /// Computes one destination number for each entry of `numbers`, for the tuples from tuple
-    /// `first` on, block by block. If `piece` is given, the function adds the facts about each
-    /// block to it. Returns the number of skipped tuples. The list must have a tuple for every
-    /// entry of `numbers`.
+    /// `first` on, block by block. If `piece` is given, the function adds facts about the
+    /// destination numbers of each block to `piece`. Returns the number of skipped tuples. The list
+    /// must have a tuple for every entry of `numbers`.
     #[inline(always)]
     fn number<I: Coordinate, N: Number, const BLOCK: usize>(
         &self,
@@ -374,11 +379,13 @@ impl<'a> Tuples<'a> {
             // dispatched on it. If `copy` is empty, the stride of the row in `indices` is 1, and no
             // other code can write the memory of the indices ([`Integers::is_foreign`] is false).
             if !unsafe { self.number_block(cursor, copy, block) } {
-                // SAFETY: the conditions of `bound_block` hold as for `number_block` above.
+                // SAFETY: `bound_block` requires the same as `number_block`, and the comment above
+                // shows these conditions.
                 skipped += match unsafe { self.bound_block(cursor, copy, block) } {
                     Some(skipped) => skipped,
-                    // SAFETY: as for `bound_block`. `apply_bounds_to_row` reads only copies of the
-                    // coordinates.
+                    // SAFETY: `apply_bounds_to_row` requires the same as `number_block`, and the
+                    // first comment of this loop shows these conditions. `apply_bounds_to_row`
+                    // reads only copies of the coordinates.
                     None => unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?,
                 };
             }
@@ -399,7 +406,7 @@ impl<'a> Tuples<'a> {
     ///
     /// `I` is the type of the indices. Each offset at which a coordinate is read is the offset of
     /// an element of the index tensor. If coordinates are read in place, the coordinates of
-    /// successive tuples are adjacent, and no other code can write their memory.
+    /// successive tuples are adjacent, and no other code can write the memory of the coordinates.
     #[inline(always)]
     unsafe fn number_block<I: Coordinate, N: Number>(
         &self,
@@ -409,8 +416,8 @@ impl<'a> Tuples<'a> {
     ) -> bool {
         let Spacing { row, axes, .. } = cursor.spacing;
         if axes.len == 1 && row.dst == 0 {
-            // SAFETY: the caller guarantees what `number_block` requires, and `read` requires no
-            // more.
+            // SAFETY: the caller guarantees that the coordinates are elements of type `I`, and can
+            // be read in place if `copy` is empty, as the Safety section of `number_block` states.
             let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
             let axis = self.axis(axes.first);
             return axis.add(run.iter().copied(), numbers, |_| cursor.number);
@@ -418,8 +425,8 @@ impl<'a> Tuples<'a> {
         cursor.write_base_numbers(numbers);
         let mut inside = true;
         for (axis, place) in self.axes(axes) {
-            // SAFETY: the caller guarantees what `number_block` requires, and `read` requires no
-            // more.
+            // SAFETY: the caller guarantees that the coordinates are elements of type `I`, and can
+            // be read in place if `copy` is empty, as the Safety section of `number_block` states.
             let run = unsafe { self.read(cursor, place, copy, numbers.len()) };
             inside &= axis.add(run.iter().copied(), numbers, N::get);
         }
@@ -450,7 +457,8 @@ impl<'a> Tuples<'a> {
         if axes.len != 1 || row.dst != 0 || rules.bounds == Bounds::Error {
             return None;
         }
-        // SAFETY: the caller guarantees what `number_block` requires, and `read` requires no more.
+        // SAFETY: the caller guarantees that the coordinates are elements of type `I`, and can be
+        // read in place if `copy` is empty, as the Safety section of `number_block` states.
         let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
         let axis = self.axis(axes.first);
         let mut skipped = 0_u32;
@@ -488,12 +496,14 @@ impl<'a> Tuples<'a> {
     {
         let offset = cursor.offset.wrapping_add(place);
         if copy.is_empty() {
-            // SAFETY: the caller guarantees that these coordinates are elements of type `I` at
-            // adjacent offsets, and that no other code can write their memory.
+            // SAFETY: the caller guarantees that the `len` coordinates from `offset` on are
+            // elements of type `I` at adjacent offsets, and that no other code can write the memory
+            // of the coordinates.
             return unsafe { self.indices.neighbours(offset, len) };
         }
         let copy = &mut copy[..len];
-        // SAFETY: the caller guarantees that these coordinates are elements of type `I`.
+        // SAFETY: the caller guarantees that the `len` coordinates at the stride of the row are
+        // elements of type `I`.
         unsafe { (self.indices).read_run(offset, cursor.spacing.row.src, copy) };
         copy
     }
@@ -521,8 +531,8 @@ impl<'a> Tuples<'a> {
                 let steps = row.src.wrapping_mul(tuple.cast_signed());
                 cursor.offset.wrapping_add(steps)
             };
-            // SAFETY: the caller guarantees what `apply_bounds` requires, for all tuples of
-            // `numbers`.
+            // SAFETY: the caller guarantees that `I` is the type of the indices and that each
+            // offset is the offset of an element of the index tensor, for all tuples of `numbers`.
             skipped +=
                 unsafe { self.apply_bounds::<I, N, BLOCK>(axes, first + done, offset, block) }?;
             done += block.len();
@@ -532,7 +542,8 @@ impl<'a> Tuples<'a> {
     }
 
     /// Computes the destination numbers of all tuples of a short list whose indices are not
-    /// contiguous or do not hold all coordinates. Returns the number of skipped tuples.
+    /// contiguous or do not hold every coordinate of every tuple. Returns the number of skipped
+    /// tuples.
     #[inline(always)]
     fn number_each<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];
@@ -595,7 +606,8 @@ impl<'a> Tuples<'a> {
     /// Computes the destination numbers of a block of tuples and applies the bounds rule. Skipped
     /// tuples get [`Number::SKIPPED`]. Returns the number of skipped tuples.
     ///
-    /// On entry, `numbers` holds the base number of each tuple. `offset` returns the offset of the
+    /// On entry, `numbers` holds the base number of each tuple: the destination number that the
+    /// tuple would have if all coordinates that are read were 0. `offset` returns the offset of the
     /// first coordinate that is read, for a position in the block. The first tuple of the block is
     /// tuple `first` of the list.
     ///
@@ -685,7 +697,9 @@ impl Cursor {
         self.number = add_times(self.number, count, dim.dst);
     }
 
-    /// Writes the base number of each tuple from the cursor on, one for each entry of `numbers`.
+    /// Writes the base numbers of successive tuples of a row to `numbers`, beginning with the tuple
+    /// of the cursor. The base number of a tuple is the destination number that the tuple would
+    /// have if all coordinates that are read from `indices` were 0.
     #[inline(always)]
     fn write_base_numbers<N: Number>(self, numbers: &mut [N]) {
         let mut next = self.number;

@@ -1,5 +1,7 @@
-//! Selects tuples of a checked block: the tuples whose element numbers are in a range, or the
-//! tuples that are not skipped.
+//! Selects tuples of a block (consecutive tuples of a list whose indices have been checked). The
+//! element number of a tuple is the number of its destination: the position of one element in the
+//! output. A function selects the tuples whose element numbers are in a range, or the tuples that
+//! are not skipped.
 //!
 //! The module knows the element numbers and the updates of a block. The module does not know which
 //! worker applies the updates.
@@ -11,7 +13,8 @@ use crate::exec::one_value::OneValue;
 use crate::kernel::Spread;
 use crate::kernel::filter::{Filtered, NoEntries, ValueEntries, filter};
 
-/// Buffers for the selected tuples of a block: element numbers, and updates of at most 8 bytes.
+/// Buffers for the selected tuples of a block (consecutive tuples of a list): the element numbers
+/// of the tuples, and their updates of at most 8 bytes.
 pub(super) struct Kept {
     numbers: [u32; CHECKED_TUPLES],
     values: [u64; CHECKED_TUPLES],
@@ -43,8 +46,10 @@ impl Kept {
     ///
     /// # Safety
     ///
-    /// There is one update for each entry of `numbers`. The caller guarantees what `ElementsFn`
-    /// requires, for the element numbers in `range` and elements of `W` bytes.
+    /// - From `updates` on, one initialised update of `W` bytes for each entry of `numbers` can be
+    ///   read.
+    /// - Elements of `copy` have `W` bytes. The elements of `copy` whose numbers are in `range` are
+    ///   valid for the reads and writes of the kernel, as `ElementsFn` requires.
     #[inline(always)]
     pub(super) unsafe fn apply_values<N: Filtered<u32>, const W: usize>(
         &mut self,
@@ -53,7 +58,8 @@ impl Kept {
         (numbers, updates): (&[N], *const [u8; W]),
         range: &Range<u64>,
     ) {
-        // SAFETY: the caller guarantees the updates.
+        // SAFETY: the Safety section of this function requires that one initialised update for each
+        // entry of `numbers` can be read from `updates` on.
         let values = unsafe { std::slice::from_raw_parts(updates, numbers.len()) };
         let (kept_values, _) = bytemuck::cast_slice_mut::<_, u8>(&mut self.values).as_chunks_mut();
         let entries = ValueEntries {
@@ -63,23 +69,31 @@ impl Kept {
         let len = filter(list.set, numbers, range, &mut self.numbers, entries);
         let (values, spread) = (self.values.as_ptr().cast(), Spread::NEIGHBOURS);
         // SAFETY: `filter` has stored one update for each number that it selected. The buffer is
-        // aligned for elements of at most 8 bytes. The caller guarantees all other requirements.
+        // aligned for elements of at most 8 bytes. The Safety section of this function requires
+        // that the elements of `copy` in `range` are valid for the kernel's reads and writes.
         unsafe { (list.kernel.u32)(copy, values, &self.numbers[..len], spread) };
     }
 }
 
 /// Methods for blocks with skipped tuples. The number that marks a skipped tuple is not an element
-/// number, so the filter drops this number.
+/// number of the output, so the function [`filter`] does not select this number.
 impl LongList<'_> {
-    /// Applies the tuples of a block that are not skipped. `first` is the first tuple of the block.
+    /// Applies the updates of the tuples of a block, except skipped tuples. `first` is the first
+    /// tuple of the block. `numbers` has the element number of each tuple's destination, or the
+    /// mark of a skipped tuple.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`], with an initialised `copy` in place of the output. The numbers of
-    /// tuples that are not skipped are element numbers of `copy`. Updates have at most 8 bytes.
+    /// - As for [`Self::run`], with `copy` in place of the output. The elements of `copy` are
+    ///   initialised, and valid for reads and writes.
+    /// - From tuple `first` on, there is one update for each entry of `numbers`.
+    /// - The entries of `numbers` for tuples that are not skipped are element numbers of `copy`.
+    /// - Updates have at most 8 bytes.
     #[inline(never)]
     pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
-        // SAFETY: the caller guarantees what the called functions require.
+        // SAFETY: the Safety section of this function requires that the elements of `copy` are
+        // initialised and valid for reads and writes, and that one update of `size` bytes can be
+        // read for each tuple.
         unsafe {
             match self.operation.kernels.size {
                 1 => self.apply_others_of::<1>(copy, first, numbers),
@@ -98,12 +112,16 @@ impl LongList<'_> {
     unsafe fn apply_others_of<const W: usize>(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
         debug_assert_eq!(W, self.operation.kernels.size, "bytes of an update");
         let updates = self.buffers.source.cast::<[u8; W]>().wrapping_add(first);
-        // SAFETY: there is one update for each tuple. The filter keeps only element numbers. The
-        // caller guarantees all other requirements.
+        // SAFETY: there is one update for each tuple. `apply_values` applies only the tuples whose
+        // element numbers are in `all_elements`, that is, below the number of elements of `copy`.
+        // The Safety section of `apply_others` requires that the elements of `copy` are initialised
+        // and valid for reads and writes.
         unsafe { Kept::new().apply_values(self, copy, (numbers, updates), &self.all_elements()) };
     }
 
-    /// Applies one value as the update of each tuple of a block that is not skipped.
+    /// Applies `one`, the single value of all updates, to the destination of each tuple of a block,
+    /// except skipped tuples. `numbers` has the element number of each tuple's destination, or the
+    /// mark of a skipped tuple.
     ///
     /// # Safety
     ///
@@ -117,8 +135,9 @@ impl LongList<'_> {
     ) {
         let mut kept = Kept::new();
         let numbers = kept.numbers(self, numbers, &self.all_elements());
-        // SAFETY: the filter keeps only element numbers. The caller guarantees all other
-        // requirements.
+        // SAFETY: `Kept::numbers` has returned only numbers in `all_elements`, that is, below the
+        // number of elements of `copy`. The Safety section of `apply_others` requires that the
+        // elements of `copy` are initialised and valid for reads and writes.
         unsafe { one.apply(self.kernel.u32, copy, numbers, Spread::NEIGHBOURS) };
     }
 

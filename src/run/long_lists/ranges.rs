@@ -24,13 +24,15 @@ use crate::run::route::MAX_RANGES;
 /// Number of sampled tuples. The sample is used to find ranges with about equal numbers of tuples.
 const SAMPLED: usize = 256;
 
-/// Maximum number of sampled tuples in one range. If a range has more, ranges are not used. Two
-/// workers are faster than one if each has half of the tuples. A sixteenth of the sample is added
-/// for the error of the estimate, and because ranges begin at whole cache lines.
+/// Maximum number of sampled tuples in one range. If a range has more sampled tuples, the elements
+/// are not divided into ranges. Two workers are faster than one worker if each has half of the
+/// tuples. A sixteenth of the sample is added for the error of the estimate, and because ranges
+/// begin at whole cache lines.
 const MAX_SHARE: usize = SAMPLED / 2 + SAMPLED / 16;
 
-/// Alignment of the boundaries between ranges, in bytes. Two workers then never write the same
-/// cache line, nor the same pair of cache lines that the processor prefetches together.
+/// Alignment of the boundaries between ranges, in bytes. With this alignment, two workers never
+/// write the same cache line, nor the same pair of cache lines that the processor prefetches
+/// together.
 const LINES_BYTES: usize = 128;
 
 /// Exclusive ends of the ranges, in elements. Range `i` begins where range `i - 1` ends.
@@ -128,7 +130,7 @@ impl LongList<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`LongList::run`].
+    /// The caller guarantees what [`LongList::run`] requires.
     #[inline(never)]
     pub(super) unsafe fn run_in_ranges(
         &self,
@@ -137,8 +139,8 @@ impl LongList<'_> {
     ) -> Result<bool, ScatterError> {
         let output = Shared(self.buffers.output.cast());
         if self.is_disposable {
-            // SAFETY: the caller guarantees the output. It already holds the data, as
-            // `may_write_unchecked` requires.
+            // SAFETY: the caller guarantees that the output is contiguous and valid for reads and
+            // writes. The output already holds the data, as `may_write_unchecked` requires.
             return unsafe { self.apply_ranges(output, None, ranges, workers) }.map(|()| true);
         }
         let words = (self.bytes + LINES_BYTES).div_ceil(size_of::<u64>());
@@ -149,7 +151,8 @@ impl LongList<'_> {
         let copy = Shared(first.wrapping_add(first.align_offset(LINES_BYTES)));
         let data = self.buffers.data.unwrap_or(output.0);
         // SAFETY: the memory has `LINES_BYTES` bytes more than the output, so the aligned copy has
-        // room for all elements. The caller guarantees the data.
+        // room for all elements. The caller guarantees that the data is contiguous and valid for
+        // reads.
         let result = unsafe { self.apply_ranges(copy, Some(data), ranges, workers) };
         let result = result.and_then(|()| {
             let tasks = match self.bytes {
@@ -159,8 +162,8 @@ impl LongList<'_> {
             workers.run(tasks, &|index| {
                 let bytes = part(self.bytes, tasks, index);
                 let (from, to) = (copy.at(bytes.start), output.at(bytes.start));
-                // SAFETY: the copy and the output have these bytes, and tasks have disjoint ranges
-                // of bytes.
+                // SAFETY: the copy and the output both have the bytes of the range `bytes`. Tasks
+                // have disjoint ranges of bytes.
                 unsafe { from.copy_to_nonoverlapping(to, bytes.len()) };
             })
         });
@@ -174,8 +177,9 @@ impl LongList<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`LongList::run`], with `copy` in place of the output. If `data` is `None`, `copy` is
-    /// initialised. Otherwise `data` and `copy` have an equal number of elements.
+    /// The caller guarantees what [`LongList::run`] requires, with `copy` in place of the output.
+    /// If `data` is `None`, `copy` is initialised. If `data` is set, `data` and `copy` have an
+    /// equal number of elements.
     unsafe fn apply_ranges(
         &self,
         copy: Shared,
@@ -190,8 +194,8 @@ impl LongList<'_> {
             let range = ranges.of(index);
             let bytes = range.start * size..range.end * size;
             if let Some(data) = data {
-                // SAFETY: `data` and `copy` have these bytes. Only this task writes the bytes of
-                // `copy`.
+                // SAFETY: `data` and `copy` both have the bytes of the range `bytes`. Only this
+                // task writes these bytes of `copy`.
                 unsafe {
                     let data = data.at(bytes.start).cast_const();
                     data.copy_to_nonoverlapping(copy.at(bytes.start), bytes.len());
@@ -199,7 +203,7 @@ impl LongList<'_> {
             }
             let range = range.start as u64..range.end as u64;
             // SAFETY: the elements of the range in `copy` are initialised now, and only this task
-            // uses them. The caller guarantees the updates.
+            // uses them. The caller guarantees that the updates of all tuples can be read.
             if let Err(found) = unsafe { self.apply_range(copy.at(0), &range) } {
                 // All tasks find the same error, unless other code changes the indices meanwhile.
                 *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
@@ -214,10 +218,11 @@ impl LongList<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`LongList::run`], with an initialised `copy` in place of the output. Only this call
-    /// uses the elements of `range`.
+    /// The caller guarantees what [`LongList::run`] requires, with `copy` in place of the output.
+    /// The elements of `range` in `copy` are initialised, and only this call uses these elements.
     unsafe fn apply_range(&self, copy: *mut u8, range: &Range<u64>) -> Result<(), ScatterError> {
-        // SAFETY: the caller guarantees what the called functions require.
+        // SAFETY: the caller guarantees that the elements of `range` in `copy` are initialised,
+        // that only this call uses these elements, and that the updates of all tuples can be read.
         unsafe {
             match (self.is_one_value, self.operation.kernels.size) {
                 (true, _) => self.apply_range_of_one_value(copy, range),
@@ -233,7 +238,7 @@ impl LongList<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::apply_range`]. Updates have `W` bytes.
+    /// The caller guarantees what [`Self::apply_range`] requires. Each update has `W` bytes.
     #[inline(never)]
     unsafe fn apply_range_of_values<const W: usize>(
         &self,
@@ -253,8 +258,9 @@ impl LongList<'_> {
                     CHECKED_TUPLES * W,
                 );
             }
-            // SAFETY: there is one update for each tuple. The filter keeps only numbers in `range`,
-            // which are element numbers of `copy`.
+            // SAFETY: there is one update for each tuple. The filter of `kept` selects only
+            // destination numbers in `range`. The caller guarantees that the elements of `range` in
+            // `copy` are initialised, and that only this call uses these elements.
             unsafe {
                 match block {
                     Block::Narrow(numbers) | Block::Skipping(numbers) => {
@@ -272,7 +278,7 @@ impl LongList<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::apply_range`]. There is an update.
+    /// The caller guarantees what [`Self::apply_range`] requires. There is at least one update.
     #[inline(never)]
     unsafe fn apply_range_of_one_value(
         &self,
@@ -281,12 +287,14 @@ impl LongList<'_> {
     ) -> Result<(), ScatterError> {
         let mut kept = Kept::new();
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
-        // SAFETY: the caller guarantees an update. Element types that have a kernel for single
-        // elements are plain bytes.
+        // SAFETY: the caller guarantees that there is an update and that it can be read. Element
+        // types that have a kernel for single elements are plain bytes.
         let one = unsafe { OneValue::new(updates, size, CHECKED_TUPLES) };
         self.each_block(0..self.flat.tuples, |_, block| {
             let spread = Spread::NEIGHBOURS;
-            // SAFETY: as in `apply_range_of_values`.
+            // SAFETY: the filter of `kept` selects only destination numbers in `range`. The caller
+            // guarantees that the elements of `range` in `copy` are initialised, and that only this
+            // call uses these elements.
             unsafe {
                 let numbers = match block {
                     Block::Narrow(numbers) | Block::Skipping(numbers) => {

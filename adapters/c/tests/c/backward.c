@@ -1,18 +1,18 @@
-/* Tests of the gradients of scatters. The gradients of every reduction are compared with values computed
- * by hand. Some calls compute grad_data in place, in the memory of grad_output. Some calls pass null for
- * grad_data or grad_updates. Calls with invalid arguments must write nothing. */
+/* Tests of the gradients of scatters. The tests compare the gradients of every reduction with values that
+ * were computed by hand. Some calls compute grad_data in place, in the memory of grad_output. Some calls
+ * pass null for grad_data or grad_updates. Calls with invalid arguments must write nothing. */
 
 #include "check.h"
 
 #include <math.h>
 
-/* Destinations of the five updates. The four elements of data receive 1, 3, 1 and 0 updates. */
+/* AT has the destinations of the five updates. The four elements of data receive 1, 3, 1 and 0 updates. */
 static const int64_t AT[] = {1, 0, 1, 1, 2};
 static const float DATA[] = {2, 4, 3, 9}, UPDATES[] = {4, 5, 0, 4, 3}, GRADIENT[] = {1, 6, 2, 8};
 
-/* Expected output and gradients of each reduction. In rows with exclude_self 0, the reduction includes the
- * value of data. In rows with exclude_self 1, the reduction excludes it. The expected gradients are
- * already multiplied by scale, which is -2. */
+/* Expected output and gradients of each reduction. In cases with exclude_self 0, the reduction includes the
+ * value of data. In cases with exclude_self 1, the reduction excludes the value of data. The expected
+ * gradients are already multiplied by -2, the argument scale of the tested calls. */
 static const struct {
   int32_t reduction, exclude_self, none_gradient;
   float output[4], data[4], updates[5];
@@ -76,9 +76,9 @@ static void of_each_reduction(void) {
   }
 }
 
-/* The reduction decides which of the tensors data, updates and output the gradients depend on. A tensor
- * that the gradients do not depend on may be null. If one of the other tensors is null, the call must
- * fail. */
+/* Tests calls with null for the input tensors data, updates and output. The reduction decides which of
+ * these input tensors the gradients depend on. A call may pass null for an input tensor that the gradients
+ * do not depend on. A call must fail if it passes null for an input tensor that the gradients depend on. */
 static void without_inputs(void) {
   float memory[4], of_updates[5];
   DLTensor grad_output = TENSOR(GRADIENT, F32, 4), updates = TENSOR(UPDATES, F32, 5), data = TENSOR(DATA, F32, 4);

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* A scatter that writes 5 to each of the two elements of [1 2]. The result shows which options the library
- * used. */
+/* A scatter of two updates of value 5 to the two elements of the data [1 2]. The result of the scatter
+ * shows which options the library used. */
 typedef struct probe {
   int32_t data[2], updates[2], result[2];
   int64_t indices[2];
@@ -26,8 +26,8 @@ static void check_probe(nds_status expected, const nds_options *options) {
   }
 }
 
-/* Checks, for every operator, that one-shot calls, runs of plans and the making of plans fail with these
- * options. */
+/* Checks that one-shot calls, runs of plans and the making of plans fail with the given options. The check
+ * covers every operator. */
 static void check_all_refuse(nds_status expected, const nds_options *options) {
   check_probe(expected, options);
   for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
@@ -56,8 +56,8 @@ static void check_all_refuse(nds_status expected, const nds_options *options) {
 static void sizes_of_options(void) {
   for (uint32_t size = 0; size <= sizeof(nds_options); size++) {
     bool whole_fields = size != 0 && size % 4 == 0 && size != 36;
-    /* The allocation has exactly the declared size, but at least 4 bytes. A memory checker therefore
-     * detects a read beyond the declared size. */
+    /* The allocation of the struct has exactly the size that the field size declares, but at least 4
+     * bytes. A memory checker therefore detects a read of the library beyond the declared size. */
     size_t bytes = size < 4 ? 4 : size;
     unsigned char *given = allocate(bytes);
     memcpy(given, &size, sizeof size);
@@ -70,7 +70,8 @@ static void sizes_of_options(void) {
   check_all_refuse(NDS_INVALID_ARGUMENT, &cut);
 }
 
-/* The library uses the defaults for fields beyond the declared size, whatever bytes are stored there. */
+/* The field size of nds_options declares the size of the struct. For fields beyond the declared size, the
+ * library uses the defaults, whatever bytes these fields hold. */
 static void fields_beyond_the_size(void) {
   static const struct {
     uint32_t size;
@@ -91,8 +92,8 @@ static void fields_beyond_the_size(void) {
   }
 }
 
-/* A struct of a newer header, which is larger: the bytes beyond the fields that the library knows must be
- * 0. */
+/* Tests a larger nds_options, as a caller with a newer header passes it. The library must accept the
+ * larger struct only if all bytes beyond the fields that the library knows are 0. */
 static void larger_options(void) {
   static const uint32_t sizes[] = {57, 60, 64, 128};
   for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -117,7 +118,7 @@ static void larger_options(void) {
   free(given);
 }
 
-/* The padding after the last field may hold any bytes. */
+/* The padding after the last field of nds_options may hold any bytes. */
 static void padding_of_options(void) {
   nds_options options;
   memset(&options, 0, sizeof options);
@@ -127,9 +128,9 @@ static void padding_of_options(void) {
   check_probe(NDS_OK, &options);
 }
 
-/* In an older header, none_gradient was the last field of nds_options, followed by padding up to 48 bytes.
- * For a caller that was compiled with the older header, the library ignores the padding and reads no
- * memory after the struct. */
+/* In an older version of ndscatter.h, none_gradient was the last field of the struct nds_options, followed
+ * by padding up to 48 bytes. If a caller was compiled with the older ndscatter.h, the library ignores the
+ * padding of the caller's nds_options, and reads no memory after the caller's nds_options. */
 static void padding_of_older_options(void) {
   _Static_assert(sizeof(void *) != 8 || offsetof(nds_options, goal) == 48, "the older size");
   size_t end = offsetof(nds_options, none_gradient) + sizeof(int32_t);
@@ -142,7 +143,7 @@ static void padding_of_older_options(void) {
     check_probe(NDS_OK, (const nds_options *)(void *)given);
     free(given);
   }
-  /* The library also ignores the field reserved of a caller with the current header. */
+  /* In an nds_options of the current ndscatter.h, the library ignores the field reserved. */
   check_probe(NDS_OK, OPTIONS(.reserved = INT32_MIN, .goal = 2));
 }
 

@@ -82,7 +82,7 @@ static void check_calls(const problem *p, guarded *guarded) {
   }
 }
 
-/* Runs a problem while another thread changes its indices. `indices` has the shape of these indices. */
+/* Runs a problem while another thread changes its indices. `indices` has the shape of the problem's indices. */
 static void while_they_change(problem p, DLTensor output, DLTensor indices) {
   changing changing = {.count = bytes_of(&indices) / sizeof(int64_t)};
   changing.indices = allocate(bytes_of(&indices));

@@ -1,4 +1,4 @@
-/* The checks of the C tests, and the functions that call an operator for a problem. */
+/* The checks of the C tests, and functions that call the operator of a `problem` with its tensors. */
 
 #include "check.h"
 
@@ -181,8 +181,9 @@ nds_status make_plan(const problem *p, nds_plan **plan) {
   return make_plan_with(p, &p->data, &p->indices, plan);
 }
 
-/* Runs the plan, or makes the call if `plan` is null, and compares the output with `expected`. If `start`
- * is not null, the run is in place: the output first receives a copy of `start` and is also the data. */
+/* Runs `plan` and compares the output with `expected`. A null `plan` selects a one-shot call of the operator of `p`.
+ * A null `start` selects a call that reads the data of `p`. Any other `start` selects a call in place: the function
+ * copies the bytes at `start` to the output tensor, and passes the output tensor also as the data of the call. */
 static void check_once(const problem *p, const nds_plan *plan, const DLTensor *shape, const void *start,
                        const void *expected) {
   size_t bytes = bytes_of(shape);

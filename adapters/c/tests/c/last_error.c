@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Fails with this index in tuple 1, on an axis of size 4. */
+/* Fails with the index `index` in tuple 1, on an axis of size 4. */
 static void fail_with_index(int64_t index) {
   base base;
   make_base(&base, SCATTER_ND);

@@ -3,7 +3,7 @@
 
 #include "check.h"
 
-/* Returns a copy of the tensor with this byte_offset. */
+/* Returns a copy of the tensor with the byte_offset of the argument. */
 static DLTensor at_byte(DLTensor tensor, uint64_t byte_offset) {
   tensor.byte_offset = byte_offset;
   return tensor;

@@ -8,8 +8,8 @@ typedef union memory {
   int64_t integers[32];
 } memory;
 
-/* Positions of the four tensors of a scatter in one `memory`, and the status that a one-shot call must
- * return. The position of the data, updates or output is the number of float32 numbers before the first
+/* Positions of the four tensors of a scatter in one `memory`, and the status that a one-shot call (a call
+ * without a plan) must return. The position of the data, updates or output is the number of float32 numbers before the first
  * element of the tensor. The position of the indices is the number of int64 numbers before the first
  * index. */
 typedef struct arrangement {
@@ -20,7 +20,7 @@ typedef struct arrangement {
   nds_status status;
 } arrangement;
 
-/* The first field of each arrangement names what the output shares memory with. The data and the output
+/* The first field of each arrangement names the memory that the output shares. The data and the output
  * have the shape [4, 3], the updates have the shape [2, 3], and the indices have the shape [2, 1]. */
 static const arrangement ARRANGEMENTS[] = {
     {"a row further than data", 3, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
@@ -69,7 +69,8 @@ static void scatter(const arrangement *a, bool planned) {
   bool of_indices = strstr(a->reason, "indices") != NULL, of_itself = strstr(a->reason, "itself") != NULL;
   nds_plan *plan = NULL;
   if (of_itself) {
-    nds_status made = make_plan_with(&p, &output, &p.indices, &plan); /* the library may refuse to make this plan */
+    /* The library may refuse to make a plan for an output whose elements overlap. */
+    nds_status made = make_plan_with(&p, &output, &p.indices, &plan);
     CHECK(made == NDS_OK || made == NDS_INVALID_ARGUMENT);
     if (plan == NULL) {
       return;
@@ -191,10 +192,11 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* Stores one part of a tensor's description (its DLTensor struct, shape or strides) at four addresses
- * near the memory of the output, and calls the library once for each address. The library must accept the
- * call if the stored part ends where the output begins, or begins where the output ends. The library must
- * refuse the call if the stored part overlaps only the first 8 or only the last 8 bytes of the output. */
+/* Copies one part of a tensor's description (its DLTensor struct, shape or strides) to four addresses near
+ * the memory of the output, and calls the library once for each address. The library must accept the call
+ * if the copied part ends directly before the first byte of the output, or begins directly after the last
+ * byte of the output. The library must refuse the call if the copied part overlaps the first 8 bytes or
+ * the last 8 bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;

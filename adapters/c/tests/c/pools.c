@@ -154,7 +154,7 @@ static const struct {
     {"runs a task far out of range", far_out_of_range},
 };
 
-/* Making a plan on an incorrect pool fails if it uses the pool, and succeeds otherwise. */
+/* Making a plan fails if it uses the incorrect pool, and succeeds if it does not use the pool. */
 static void plan_on_bad_pool(large *large, size_t number) {
   host host = make_host(BAD_POOLS[number].run, 4);
   large->problem.options = OPTIONS(.reduction = is_gather(&large->problem) ? NONE : ADD, .pool = pool_of(&host));

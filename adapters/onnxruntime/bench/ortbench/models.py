@@ -36,9 +36,10 @@ def direct(case: Case) -> bytes:
 def produced(case: Case, then: str) -> bytes:
     """Returns a model in which a Concat node writes the data of the scatter.
 
-    The scatter may run in place, because only the scatter reads this data, and the scatter's result
-    is not an output of the model. The Concat joins two inputs of the model. The Concat copies each
-    input once, and supports every element type.
+    The scatter may write its result over the output of the Concat (in place), because no other node
+    reads the output of the Concat, and the scatter's result is not an output of the model. The
+    Concat joins two inputs of the model. The Concat copies each input once, and supports every
+    element type.
     """
     first, second = halves(case.data)
     inputs = [

@@ -1,7 +1,8 @@
-"""Defines the rows of the tables. A row is one workload: an operator with shapes and indices.
+"""Defines the rows of the benchmark's tables of results. A row has the results of one workload: an
+operator with shapes and indices.
 
-Rows of ScatterND use the shapes and index patterns of the workloads in `benches/compare`. This
-module contains no arrays and no models.
+The rows for the operator ScatterND use the shapes and index patterns of the workloads of another
+benchmark, `benches/compare`. This module contains no arrays and no models.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from math import prod
 from compare import workloads
 from compare.workloads import Workload
 
+# Forms of a workload in table C. Table C has the results of workloads whose runs take little time.
+# Each form of a workload is measured separately. The forms differ in the buffers of the tensor
+# "data" and of the output, and in the work before the scatter.
 INTO = "into"  # data is an input, and the output is another buffer
 IN_PLACE = "in place"  # data and output are bound to one buffer
 AFTER_COPY = "after a copy"  # the graph writes 64 MiB before the scatter
@@ -62,7 +66,7 @@ class Row:
     what: Workload | Elements | Cache
     constant: bool = False  # whether the indices are a constant of the model
     sets: int = 3  # number of sets of indices, through which the samples rotate; 1 if constant
-    small: tuple[str, ...] = ()  # forms (INTO, ..) in table C (short runs); () in other tables
+    small: tuple[str, ...] = ()  # forms of a row of table C (short runs); () in other tables
 
     @property
     def base(self) -> str:

@@ -248,7 +248,7 @@ pub(super) fn zeros<'py>(
 }
 
 /// Allocates an array of shape `shape` with the element type `descr`. The elements are zeros if
-/// `is_zero` is true, and are not initialised otherwise.
+/// `is_zero` is true. The elements are not initialised if `is_zero` is false.
 ///
 /// # Safety
 ///

@@ -10,7 +10,7 @@ import ndscatter.torch
 @pytest.fixture(autouse=True)
 def no_cache():
     """Disables inductor's cache. Before PyTorch 2.13, the cache ignores the number of threads: with
-    2 threads, it returns loops that inductor compiled for 1 thread."""
+    2 threads, the cache returns loops that inductor compiled for 1 thread."""
     with torch._inductor.config.patch(force_disable_caches=True):
         yield
 
@@ -33,8 +33,9 @@ CALLS = {
     "index_put": lambda t, i, u: t.index_put((i,), u),
     "index_put add": lambda t, i, u: t.index_put((i,), u, accumulate=True),
 }
-# For 1 and 2 threads: the names in `CALLS` whose PyTorch function inductor calls, so that it can
-# run on ndscatter's kernels. Inductor compiles the other functions to C++ loops.
+# Key: number of threads. Value: names in `CALLS` of the functions that run on ndscatter's kernels.
+# The compiled graph calls PyTorch's operator for these functions, and ndscatter replaces the kernel
+# of the operator. Inductor compiles all other functions to C++ loops.
 CALLED = {
     1: {"scatter_reduce prod", "scatter_reduce mean", "scatter_reduce amax", "index_reduce"},
     2: {
@@ -62,8 +63,9 @@ def test_functions_that_run_on_the_kernels(backend, threads, spy):
                 called.add(name)
             expected = call(table, index, updates)
         if name in called:
-            # Other results are not compared: if two updates replace one row, inductor's loops and
-            # PyTorch's kernels do not define which update stays.
+            # The result of a function that inductor compiles to C++ loops is not compared: if two
+            # updates replace one row of the table, inductor's loops and PyTorch's kernels do not
+            # define which update stays.
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert called == (CALLED[threads] if backend == "inductor" else set(CALLS))
 

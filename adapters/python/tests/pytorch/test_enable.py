@@ -119,7 +119,7 @@ def test_type_of_sums_of_halves(dtype, name):
 @pytest.mark.parametrize("alpha", [1, -1])
 def test_halves_along_each_axis(dtype, alpha, spy):
     """`index_add` of PyTorch sums 16-bit floats in float32 only along the first or the last axis,
-    and only with `alpha` 1. Otherwise it rounds to 16 bits after each update."""
+    and only with `alpha` 1. In all other cases it rounds to 16 bits after each update."""
     large = (2048.0 if dtype is torch.float16 else 256.0) * alpha
     index = torch.zeros(64, dtype=torch.long)
     for dim in (0, 1, 2, -1, -2, -3):

@@ -14,8 +14,9 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import ndscatter.torch
 
-# Names of the tested operators of PyTorch: those that ndscatter has kernels for (`TAKEN`), and
-# others. Gradients or implementations of the others call operators that ndscatter has kernels for.
+# Names of the tested operators of PyTorch. ndscatter has kernels for the operators in `TAKEN`. The
+# gradients or the implementations of the other operators call operators that ndscatter has kernels
+# for.
 NAMES = {
     "gather", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select",
     "masked_scatter", "nn.functional.embedding", "nn.functional.embedding_bag", "put", "scatter",
@@ -33,8 +34,8 @@ def title(op):
 
 
 def chosen(cases):
-    """Return all cases if NDSCATTER_FULL is 1, and otherwise about a tenth of them. A checksum of
-    the name of a case decides whether the case is in this tenth."""
+    """Return all cases if NDSCATTER_FULL is 1, and about a tenth of the cases if it is not 1. A
+    checksum of the name of a case decides whether the case is in this tenth."""
     if os.environ.get("NDSCATTER_FULL") == "1":
         return cases
     return [case for case in cases if zlib.crc32(case.id.encode()) % 10 == 0]
@@ -55,8 +56,8 @@ def by_name(operators, what):
 
 
 def copied(value):
-    """Return a copy of `value`. The copy of a tensor has the same strides and storage offset, and
-    its elements share memory where those of the tensor do."""
+    """Return a copy of `value`. The copy of a tensor has the strides and the storage offset of the
+    tensor. If elements of the tensor share memory, the same elements of the copy share memory."""
     if isinstance(value, torch.Tensor):
         detached = value.detach()
         place = detached.storage_offset(), detached.size(), detached.stride()
@@ -80,7 +81,7 @@ def flat(value):
 
 def outcome(function, sample, **more):
     """Call `function` with copies of the arguments of `sample`. Return the result of the call, and
-    the copied input as it is after the call.
+    the copy of the first argument, `sample.input`, as this copy is after the call.
 
     If the call raises an error, return the type of the error, and None.
     """

@@ -397,15 +397,16 @@ impl<N: Number> Moving<'_, N> {
             numbers.gather(partition, place, number);
             entries.gather(partition, place, entry(tuple));
             if ends_line(place) {
-                // SAFETY: the caller guarantees that the places exist and that no other task writes
-                // them.
+                // SAFETY: the caller guarantees that the destination buffers have all places of the
+                // part, and that no other task writes these places.
                 unsafe {
                     numbers.write_line(partition, place);
                     entries.write_line(partition, place);
                 }
             }
         }
-        // SAFETY: the caller guarantees that the places exist and that no other task writes them.
+        // SAFETY: the caller guarantees that the destination buffers have all places of the part,
+        // and that no other task writes these places.
         unsafe {
             numbers.finish(next);
             entries.finish(next);

@@ -54,15 +54,16 @@ class Override(NamedTuple):
     by_default: bool = True
 
 
-# Limits of the calls that run on ndscatter. They were measured by bench/pytorch.py --sizes, with
-# two threads on a Zen 4. Except for ELEMENTS_TABLE, a limit is compared with the number of elements
-# of the updates. For the scatter functions, it is compared with the number of elements of the
-# index.
+# Limits on the size of a call. By default, PyTorch's original kernel runs calls below the limit.
+# The limits were measured by bench/pytorch.py --sizes, with two threads on a Zen 4. ELEMENTS_TABLE
+# is compared with the number of elements of the output. The other limits are compared with the
+# number of elements of the index for the scatter functions, and of the updates for the other
+# functions.
 #
-# Calls that were measured to be slower than PyTorch's on at least one of three machines stay with
-# PyTorch on all machines. The table has PyTorch's time divided by ndscatter's time for such calls.
-# The columns are a Zen 4, a Zen 5 and an Emerald Rapids, in this order. "Allocated" means the form
-# that returns a new tensor.
+# By default, a call runs on PyTorch's original kernel on all machines if ndscatter was slower than
+# PyTorch on at least one of three machines. The table has PyTorch's time divided by ndscatter's
+# time for such calls. The columns are a Zen 4, a Zen 5 and an Emerald Rapids, in this order.
+# "Allocated" means the form that returns a new tensor.
 #
 #     index_copy_ of 4 Mi single elements         1.43   0.70   0.50
 #     scatter_add of moe_add, allocated           1.18   0.59   0.84
@@ -70,28 +71,29 @@ class Override(NamedTuple):
 #     embedding_dense_backward of moe_add         0.83   1.26   0.61
 #     index_put_ of seed_nd (src/torch/kernels.rs) 0.64   0.77   0.86
 
-# Limit for all functions that have no larger limit. The call of a replacement kernel through Python
-# costs 2 to 4 us, so PyTorch's kernel is faster for every call with fewer than SMALLEST elements.
+# Minimum number of elements for the functions to which none of the larger limits below applies. A
+# call of a replacement kernel through Python costs 2 to 4 us, so PyTorch's kernel is faster for
+# every call with fewer than SMALLEST elements.
 SMALLEST = 64
-# Limit for scatters of rows. With ROWS elements, PyTorch's time is twice the cost of the call
-# through Python. There is an exception: PyTorch has a special kernel for rows of at least 16
-# floats, which sorts the indices and costs at least 7 us. Below ROWS too, ndscatter is faster than
-# this special kernel, so SMALLEST is the limit for these rows.
+# Minimum number of elements for scatters of rows. With ROWS elements, PyTorch's time is twice the
+# cost of a call through Python. There is an exception: PyTorch has a special kernel for rows of at
+# least 16 floats, which sorts the indices and costs at least 7 us. With fewer than ROWS elements
+# too, ndscatter is faster than this special kernel, so SMALLEST is the limit for these rows.
 ROWS = 2048
-# Limit for `index_copy`, `index_reduce` and `index_put`. PyTorch copies whole slices fast, one
-# after the other.
+# Minimum number of elements for `index_copy`, `index_reduce` and `index_put`. PyTorch copies whole
+# slices fast, one after the other.
 SLICES = 4096
-# Limits for scatters of single elements to a tensor of rank 1. PyTorch scatters a million single
-# elements in 2 ms. `index_add` requires ELEMENTS updates. The scatter functions also require an
-# output of ELEMENTS_TABLE elements, because ndscatter is faster only if the output is larger than
-# the cache.
+# Minimum numbers of elements for scatters of single elements to a tensor of rank 1. PyTorch
+# scatters a million single elements in 2 ms. `index_add` requires ELEMENTS updates. The scatter
+# functions require ELEMENTS indices and an output of ELEMENTS_TABLE elements, because ndscatter is
+# faster only if the output is larger than the cache.
 ELEMENTS = 1 << 18
 ELEMENTS_TABLE = 1 << 22
-# Limit for the gradient of an embedding. The replacement kernel has an additional cost: it first
-# makes a table of zeros, by a separate call of PyTorch.
+# Minimum number of elements for the gradient of an embedding. The replacement kernel has an
+# additional cost: a separate call of PyTorch first makes a table of zeros.
 EMBEDDING = 1 << 14
 
-# 16-bit floats. PyTorch sums them in f32, and is as fast as ndscatter.
+# 16-bit floats. PyTorch sums 16-bit floats in f32, and is as fast as ndscatter.
 HALVES = frozenset((torch.float16, torch.bfloat16))
 FLOATS = frozenset((torch.float32, torch.float64))
 
@@ -172,8 +174,9 @@ def _index_add(
     source: Tensor,
     alpha: Scalar = 1,
 ) -> bool:
-    # Only the factors 1 and -1 run here. PyTorch's kernel runs the calls with any other `alpha`: it
-    # defines how products with `alpha` are rounded, and which types of `alpha` are errors.
+    # Only calls with the factor `alpha` 1 or -1 run here. PyTorch's kernel runs the calls with any
+    # other `alpha`, because PyTorch defines how products with `alpha` are rounded, and which types
+    # of `alpha` are errors.
     kinds = (int, float) if output.is_floating_point() else (int,)
     if output.dtype is torch.bool:
         if alpha is not True and (type(alpha) is not int or alpha != 1):
@@ -269,7 +272,7 @@ def _itself(self: Tensor, out: Tensor | None) -> Placed:
 
 def _copy(self: Tensor, out: Tensor | None) -> Placed:
     # The output is a row-major copy of `self`, as PyTorch's own results are row-major. PyTorch
-    # makes the copy: it is fast, because PyTorch's allocator reuses cached memory. The crate then
+    # makes the copy fast, because PyTorch's allocator reuses cached memory. The crate then
     # applies the updates to the copy in place.
     return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
 

@@ -251,8 +251,9 @@ def _share_scatter_backward(
     if meaning[2] in _READING:
         raise RuntimeError(f"the gradient of reduction {meaning[2]!r} has no gradient in ndscatter")
     (indices,) = ctx.saved_tensors
-    # Of the two results of `scatter_backward`, a gradient that was not requested is an empty
-    # tensor. Nothing depends on this gradient, so its incoming gradient is replaced by zeros.
+    # `scatter_backward` returns an empty tensor for a gradient that was not requested. No value
+    # depends on this empty tensor, so the incoming gradient of the empty tensor is replaced by
+    # zeros.
     data = of_grad_data if of_data else of_grad_updates.new_zeros(ctx.shape)
     updates = of_grad_updates if of_updates else of_grad_data.new_zeros(ctx.updates_shape)
     of_gradient = torch.ops.ndscatter.scatter.default(data, indices, updates, *meaning)
@@ -302,12 +303,12 @@ _LEVEL = 0
 
 
 def _may_have_tangents() -> bool:
-    """Return whether arguments may have tangents.
+    """Return False if no argument can have a tangent, and True if one may have a tangent.
 
-    This check avoids reading the tangents in most calls: reading the tangent of one tensor costs
+    The function avoids reading the tangents in most calls: reading the tangent of one tensor costs
     2.4 us, a fourth of the time of a small call. Tangents exist only inside of a forward-mode
-    level. Compiled graphs enter this level without a change of `forward_ad._current_level`, so the
-    result is also true if dynamo was imported.
+    level. `forward_ad._current_level` is 0 or more inside of a level, except in graphs that dynamo
+    has compiled. The function therefore also returns True whenever dynamo has been imported.
     """
     return forward_ad._current_level >= 0 or "torch._dynamo" in sys.modules
 
@@ -345,14 +346,14 @@ def _differentiable(name: str, save: Any, share: Any, linear: Any) -> Any:
     """Return an autograd kernel for an operator. PyTorch calls the autograd kernel first, and the
     autograd kernel calls the CPU kernel.
 
-    `torch.library.register_autograd` is not used, because its kernel would drop tangents without
-    an error.
+    `torch.library.register_autograd` is not used, because the autograd kernel that it makes drops
+    tangents without an error.
     """
     operator = getattr(torch.ops.ndscatter, name).default
     below_autograd: Any = torch._C._AutoDispatchBelowAutograd
     # Dynamo may trace the autograd kernel. If dynamo traced `_with_tangents` too, the tangents that
-    # `_with_tangents` makes would be lost. `torch.compiler.disable` therefore excludes it from
-    # tracing.
+    # `_with_tangents` makes would be lost. `torch.compiler.disable` therefore excludes
+    # `_with_tangents` from tracing.
     uncompiled: Any = torch.compiler.disable
 
     def forward(ctx: Any, *inputs: Any) -> Any:

@@ -218,8 +218,8 @@ impl Lent {
 
 /// Returns an error for an array in memory that the CPU cannot access.
 ///
-/// This function must run before the call of the array's method `__dlpack__`. Otherwise
-/// `__dlpack__` may wait for the device, or raise a less precise error.
+/// This function must run before the call of the array's method `__dlpack__`. If this function has
+/// not run before, `__dlpack__` may wait for the device, or raise a less precise error.
 fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;

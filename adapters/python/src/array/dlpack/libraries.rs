@@ -1,8 +1,9 @@
 //! Properties of a library's arrays that DLPack does not describe.
 //!
-//! This module recognises JAX and PyTorch by the names of their modules. It imports neither library
-//! to check an object, because an array of a library exists only if the program has imported the
-//! library.
+//! This module recognises a JAX array by the `__module__` of the object's type, which begins with
+//! `jax`. A PyTorch tensor is recognised as an instance of `Tensor` of the module `torch` in
+//! `sys.modules`. Neither check imports a library, because an array of a library exists only if the
+//! program has imported the library.
 
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -476,11 +476,10 @@ pub enum ScatterError {
 
     /// An allocation failed.
     ///
-    /// The memory was needed for one of five purposes: a result, a plan with its detection of
-    /// duplicates, a shape of rank above 8, the fields of another error, or a sort of tuples. Such
-    /// a sort is required for means, for reductions that ignore the existing value
-    /// (`include_self(false)`), for 16-bit floats that are accumulated in `f32`, and for some
-    /// gradients.
+    /// The memory was needed for a result, a plan with its detection of duplicates, a shape of rank
+    /// above 8, the fields of another error, or a sort of tuples. Such a sort is required for
+    /// means, for reductions that ignore the existing value (`include_self(false)`), for 16-bit
+    /// floats that are accumulated in `f32`, and for some gradients.
     #[error("an allocation of {bytes} bytes failed")]
     OutOfMemory {
         /// The requested bytes.

@@ -7,7 +7,7 @@ use crate::names::named;
 /// depends on the goal.
 ///
 /// If the caller sets no goal, calls that run on a pool at the same time divide the workers of the
-/// pool among themselves, if the pool counts its running calls
+/// pool among themselves. This division requires a pool that counts its running calls
 /// ([`Pool::calls`](crate::Pool::calls)). Each call then uses the schedule with the lowest latency
 /// on its share of the workers. If two schedules have nearly the same latency, the call uses the
 /// schedule with less CPU time.

@@ -68,9 +68,9 @@ const TYPICAL_CACHES: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
 /// rest.
 const USABLE_FRACTION: f64 = 0.8;
 
-/// Bytes of memory that the processor can access without a walk through the page table: 1536 pages
-/// of 4 KiB, as many as the second-level translation buffer of Intel's Skylake has. AMD's Zen 4 has
-/// twice as many, but the constant is the same for all machines.
+/// Bytes of memory that the processor can access without a walk through the page table. The value
+/// is 1536 pages of 4 KiB: the second-level translation buffer of Intel's Skylake has 1536 entries.
+/// AMD's Zen 4 has twice as many, but the constant is the same for all machines.
 pub(crate) const PAGE_REACH: f64 = (1536 * 4096) as f64;
 
 /// Bytes of memory that one byte of the page table describes.

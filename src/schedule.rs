@@ -38,8 +38,8 @@ pub enum Schedule {
     /// Each worker combines the updates of consecutive tuples in a private copy of all windows (the
     /// slices of the output that tuples can address). The copies are then merged with the output,
     /// in the order of the tuples. This schedule requires a reduction for which the merged result
-    /// has the same bits as the result of the sequential loop: a sum, difference, product, minimum
-    /// or maximum of integers, or a minimum or maximum of floats.
+    /// has the same bits as the result of the sequential loop. This condition holds for a sum,
+    /// difference, product, minimum or maximum of integers, and for a minimum or maximum of floats.
     Private,
 }
 

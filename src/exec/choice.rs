@@ -524,8 +524,9 @@ mod tests {
         }
     }
 
-    /// The list of candidates (schedules to try) is the same in two cases: the cost model chooses
-    /// the serial schedule (one worker), and the caller forces the serial schedule (eight workers).
+    /// The list of candidates (schedules to try) is the same in two cases. In the first case, the
+    /// cost model chooses the serial schedule (one worker). In the second case, the caller forces
+    /// the serial schedule (eight workers).
     #[test]
     fn there_is_one_serial_schedule() {
         let all_over = &spread();

@@ -1,6 +1,6 @@
 //! The context of a transfer: whether its plan is kept, whether its output is new memory, which
-//! variants of kernels it uses, and the instruction set of its filters (the loops that select the
-//! tuples of a range of destinations).
+//! variants of kernels it uses, and the instruction set of its filters. Filters are the loops that
+//! select the tuples of a range of destinations.
 //!
 //! This module knows which variants of kernels suit the machine. This module does not know which
 //! elements a transfer reads and writes.

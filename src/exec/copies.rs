@@ -27,8 +27,8 @@ const GAP_WORDS: usize = 3 * LINE_BYTES / size_of::<u64>();
 
 /// Returns the number of 8-byte words of scratch memory for a private copy of `bytes` bytes,
 /// including the gap after the copy. The memory is aligned to a word, which suffices: no element
-/// type of a private copy is larger than a word or needs a larger alignment. (A reduction uses
-/// private copies only if they do not change the bits of its result.)
+/// type of a private copy is larger than a word or needs a larger alignment. A reduction uses
+/// private copies only if private copies do not change the bits of its result.
 pub(super) fn copy_words(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<u64>()) + GAP_WORDS
 }

@@ -60,9 +60,9 @@ impl OneValue {
         numbers: &[O],
         spread: Spread,
     ) {
-        // SAFETY: the caller guarantees that the element at `value` is initialised and has `size`
-        // bytes, and that the elements of `dst` at `numbers` are valid for reads and writes, as
-        // `ElementsFn` requires.
+        // SAFETY: as `ElementsFn` requires, the caller guarantees two facts. The element at `value`
+        // is initialised and has `size` bytes. The elements of `dst` at `numbers` are valid for
+        // reads and writes.
         unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
     }
 

@@ -148,8 +148,8 @@ impl<'a> Sink<'a> {
             let src = self.src.wrapping_offset(bytes(self.window.src + src));
             #[expect(unsafe_code, reason = "the only call of a kernel for runs")]
             // SAFETY: the caller of `new` guarantees that every pushed window has elements that the
-            // kernel may read in the source and write in the destination, and that nothing else
-            // uses the written elements.
+            // kernel may read in the source and write in the destination. The caller of `new` also
+            // guarantees that nothing else uses the written elements.
             unsafe {
                 match self.kernel {
                     Runs::Plain(kernel) => kernel(dst, src, &self.jobs, self.steps),

@@ -168,9 +168,9 @@ impl SmallTransfer<'_> {
         debug_assert!(are_listed || !moves, "positions do not match the list");
     }
 
-    /// Returns the offset of repetition `outer` in the numbered tensor (the output of a scatter,
-    /// the data of a gather) and the offset of this repetition in the listed tensor (the updates of
-    /// a scatter, the output of a gather). The two offsets are in bytes.
+    /// Returns two offsets of repetition `outer`. The first offset is in the numbered tensor (the
+    /// output of a scatter, the data of a gather). The second offset is in the listed tensor (the
+    /// updates of a scatter, the output of a gather). The two offsets are in bytes.
     fn origin(&self, outer: usize) -> (isize, isize) {
         let outer = (outer * self.operation.kernels.size).cast_signed();
         (

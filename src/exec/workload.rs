@@ -322,8 +322,8 @@ impl<'a> Workload<'a> {
     /// - A window has at most one cache line, and the region has at most `near_short_bytes` bytes.
     /// - The windows of all distinct destinations, each counted as at least one cache line, have at
     ///   most `near_bytes` bytes in total. A cache soon holds such windows. On a Xeon (Skylake),
-    ///   sums of integers into 80 Mi slices of 16 bytes, one of which was a frequent destination,
-    ///   took three times as long with prefetching as without.
+    ///   sums of integers into 80 Mi slices of 16 bytes took three times as long with prefetching
+    ///   as without. One of the slices was a frequent destination.
     /// - Destinations are in ascending order, and at least a quarter (`DENSE`) of the windows begin
     ///   in the cache line of the previous window. On Zen 4, calls that meet this condition took
     ///   0.4 to 0.9 times as long without prefetching as with prefetching. Calls with one or two

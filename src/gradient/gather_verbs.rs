@@ -49,8 +49,8 @@ impl Gather<'_> {
     ///
     /// Each element of `grad_data` becomes a sum multiplied by `scale`. The sum begins at zero and
     /// adds the gradients of all elements that the gather read from this element of data, in the
-    /// row-major order of `indices`. 16-bit floats are summed and multiplied in `f32`, and rounded
-    /// once at the end.
+    /// row-major order of `indices`. Gradients of 16-bit floats are summed and multiplied in `f32`,
+    /// and rounded once at the end.
     ///
     /// An index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was [moved to
     /// an end](crate::Bounds::Clamp) adds its gradient to the element at that end.

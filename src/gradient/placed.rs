@@ -238,8 +238,8 @@ impl<'a> GradientPass<'a> {
     /// # Safety
     ///
     /// During the call, nothing else reads or writes the elements at `columns` in the repetition
-    /// `repetition`, neither in the windows of the destinations of `groups` nor in the windows of
-    /// the groups' tuples.
+    /// `repetition`. These elements are in the windows of the destinations of `groups` and in the
+    /// windows of the groups' tuples.
     #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
     unsafe fn run_kernel(
         &self,
@@ -280,9 +280,9 @@ impl GroupPass for GradientPass<'_> {
             (len, ordinal) = (len + 1, ordinal + 1);
             if len == GROUPS || is_last {
                 for repetition in repetitions.clone() {
-                    // SAFETY: the Safety section of `run` requires that nothing else uses the
-                    // elements at `columns` (positions in a window) of these windows in
-                    // `repetitions`: the windows of the groups' destinations, and the windows of
+                    // SAFETY: the Safety section of `run` requires that nothing else uses certain
+                    // elements in `repetitions`. These are the elements at `columns` (positions in
+                    // a window) of the windows of the groups' destinations and of the windows of
                     // the groups' tuples. A group has all tuples of one destination.
                     unsafe { self.run_kernel(repetition, columns.clone(), &groups[..len]) };
                 }

@@ -17,8 +17,9 @@ use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_p
 /// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return a
 /// `Saved`. A `Saved` usually holds only the plan. After an in-place forward pass that combines the
 /// existing value with updates by `mul`, `min` or `max`, a `Saved` also holds previous values of
-/// data: those of the windows of all destinations with tuples. If data is not evenly strided along
-/// the indexed axes, the `Saved` instead holds the previous values of all elements of data.
+/// data. These are the values of the windows of all destinations with tuples. If data is not evenly
+/// strided along the indexed axes, the `Saved` instead holds the previous values of all elements of
+/// data.
 ///
 /// A `Saved` borrows nothing. A gradient may also need tensors of the forward pass that are not in
 /// the `Saved`: the updates, and data. Callers pass these tensors as [`Forward`](crate::Forward).

@@ -283,9 +283,9 @@ impl Backward<'_> {
         tensors: &'p TensorsAt,
     ) -> Result<GradientPass<'p>, ScatterError> {
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
-        // of the plan, and that no tensor that is written shares memory with another tensor, except
-        // that the gradient for data may be the gradient of the output. The saved windows belong to
-        // the destinations of this plan.
+        // of the plan. These functions have also checked that no tensor that is written shares
+        // memory with another tensor, except that the gradient for data may be the gradient of the
+        // output. The saved windows belong to the destinations of this plan.
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
     }
 

@@ -25,8 +25,8 @@ pub(super) unsafe fn copy<const W: usize>(
     steps: Steps,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    // SAFETY: the caller guarantees that the elements of all jobs are valid for reads in `src` and
-    // for writes in `dst`, and that no `dst` element is also a `src` element, as `RunsFn` requires.
+    // SAFETY: as `RunsFn` requires, the caller guarantees two facts. The elements of all jobs are
+    // valid for reads in `src` and for writes in `dst`. No `dst` element is also a `src` element.
     unsafe {
         match jobs {
             // A list of one job, for example for the copy of all data in a small call, has no later
@@ -55,9 +55,9 @@ unsafe fn copy_jobs<const W: usize>(
         if steps == Steps::UNIT {
             prefetch_source(src, jobs, position, distance);
         }
-        // SAFETY: the caller guarantees that the elements of the job are valid for reads in `src`
-        // and for writes in `dst`, and that no `dst` element is also a `src` element, as `RunsFn`
-        // requires.
+        // SAFETY: as `RunsFn` requires, the caller guarantees two facts. The elements of the job
+        // are valid for reads in `src` and for writes in `dst`. No `dst` element is also a `src`
+        // element.
         unsafe { copy_job(dst, src, job, steps) };
     }
 }
@@ -73,8 +73,8 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
     // allocation.
     let dst = dst.wrapping_offset(job.dst);
     let src = src.wrapping_offset(job.src);
-    // SAFETY: the caller guarantees that `job.len` elements with the strides `steps` are valid for
-    // reads in `src` and for writes in `dst`, and that no `dst` element is also a `src` element.
+    // SAFETY: the caller guarantees two facts. `job.len` elements with the strides `steps` are
+    // valid for reads in `src` and for writes in `dst`. No `dst` element is also a `src` element.
     unsafe {
         match steps {
             Steps::UNIT => copy_bytes(dst.cast(), src.cast(), job.len * W),

@@ -200,7 +200,7 @@ pub(super) unsafe fn gather_checked<O: AsPrimitive<isize>, const W: usize>(
         // The selection of the offset has no branch, so that the loads of the next elements can
         // start.
         let offset = if is_inside { offset } else { 0 };
-        // SAFETY: `offset` is at least 0 and less than `bounds.below`: the selection above replaced
+        // SAFETY: `offset` is at least 0 and less than `bounds.below`. The selection above replaced
         // an `offset` out of bounds by 0, and 0 is in bounds, because `bounds.below` is at least 1.
         // The caller guarantees that `bounds.below` elements can be read from `src` on, and that
         // the element `position` of `dst` can be written, as `CheckedGatherFn` requires.

@@ -86,10 +86,10 @@ pub(super) unsafe fn copy_multiplied<T: Multiplied>(
     let (dst, src) = (dst.cast::<MaybeUninit<T>>(), src.cast::<MaybeUninit<T>>());
     for job in jobs.iter().filter(|job| job.len > 0) {
         let (dst, src) = (dst.wrapping_offset(job.dst), src.wrapping_offset(job.src));
-        // SAFETY: the caller guarantees that `job.len` initialised elements of `src` are valid for
-        // reads, that `job.len` elements of `dst` are valid for writes, and that no `dst` element
-        // is also a `src` element. The elements of `dst` may be uninitialised: this code writes
-        // them and does not read them.
+        // SAFETY: the caller guarantees three facts. `job.len` initialised elements of `src` are
+        // valid for reads. `job.len` elements of `dst` are valid for writes. No `dst` element is
+        // also a `src` element. The elements of `dst` may be uninitialised: this code writes them
+        // and does not read them.
         unsafe {
             let write = |to: &mut MaybeUninit<T>, from: &MaybeUninit<T>| {
                 to.write(from.assume_init().multiplied(factor));

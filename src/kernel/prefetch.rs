@@ -63,7 +63,7 @@ impl Distance {
     /// Returns the prefetch distances for runs of `bytes` bytes.
     #[inline(always)]
     pub(super) fn of(bytes: usize) -> Self {
-        // Short runs have constant distances. Small calls usually have short runs, and dividing the
+        // Short runs have constant distances. Small calls usually have short runs. Dividing the
         // bytes of a distance by the bytes of a run would be a large part of the cost of a small
         // call.
         if bytes <= SHORT_BYTES {
@@ -209,10 +209,10 @@ pub(super) fn prefetch_run<T>(run: *const T, len: usize, level: Level) {
 
 /// Prefetches the source of a later job into the second-level cache, while the kernel processes the
 /// job at `position`. The later job is at `position + distance.far` in `jobs`. The function does
-/// nothing if there is no such job, or if the source of the later job begins where the source of
-/// the job before it ends, because the hardware prefetches contiguous sources. The kernels that
-/// call this function copy elements. A copy does not wait for the elements that it reads, so a
-/// prefetch into the second-level cache is enough.
+/// nothing if there is no such job. The function also does nothing if the source of the later job
+/// begins where the source of the job before it ends, because the hardware prefetches contiguous
+/// sources. The kernels that call this function copy elements. A copy does not wait for the
+/// elements that it reads, so a prefetch into the second-level cache is enough.
 #[inline(always)]
 pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, distance: Distance) {
     let later = position + distance.far;

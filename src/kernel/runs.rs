@@ -39,10 +39,10 @@ impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
             if job.len == 0 {
                 continue;
             }
-            // SAFETY: the caller guarantees that `job.len` initialised elements of `src` are valid
-            // for reads, that `job.len` initialised elements of `dst` are valid for reads and
-            // writes, and that no `dst` element is also a `src` element. With strides of 1 the
-            // elements are contiguous.
+            // SAFETY: the caller guarantees three facts. `job.len` initialised elements of `src`
+            // are valid for reads. `job.len` initialised elements of `dst` are valid for reads and
+            // writes. No `dst` element is also a `src` element. With strides of 1 the elements are
+            // contiguous.
             unsafe {
                 if steps == Steps::UNIT {
                     let (dst, src) = slices(dst, src, job.len);

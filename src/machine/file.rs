@@ -1,5 +1,5 @@
-//! Reads and writes the description of a machine as text: one line for the cache sizes, one line
-//! for the vendor, one line for each rate, and one line for each variant.
+//! Reads and writes the description of a machine as text. The text has one line for the cache
+//! sizes, one line for the vendor, one line for each rate, and one line for each variant.
 //!
 //! The module knows the names and values of rates and variants. The module does not know their
 //! meaning.

@@ -10,9 +10,10 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::vendor::Vendor;
 
 /// Defines the table of rates. The entry of a rate has a comment with the meaning of the rate, the
-/// name and the type of the rate, and two values (or two lists of values): first for Intel, then
-/// for AMD. Other vendors use the values for Intel. All values are for one core of a server with
-/// several cores. The word `step` marks a rate of instructions, which is lower on a faster core.
+/// name and the type of the rate, and two values (or two lists of values). The first value is for
+/// Intel, and the second value is for AMD. Other vendors use the values for Intel. All values are
+/// for one core of a server with several cores. The word `step` marks a rate of instructions, which
+/// is lower on a faster core.
 macro_rules! rates {
     ($(
         $(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr $(, $step:ident)?;

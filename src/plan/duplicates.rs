@@ -97,8 +97,8 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate>
 /// Returns `None` if all numbers are distinct.
 ///
 /// No plan contains a number that is not below `count`. If `numbers` contains such a number, the
-/// bitmap reports a number past the end of the bitmap as a duplicate, and the sort of packed
-/// entries reports the first number that is not below `count`.
+/// bitmap reports a number past the end of the bitmap as a duplicate. The sort of packed entries
+/// reports the first number that is not below `count`.
 fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= COMPARED_TUPLES {

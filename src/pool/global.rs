@@ -8,9 +8,9 @@
 //!
 //! The crate therefore first starts all threads itself, and then makes rayon's global pool from
 //! these threads. If a thread cannot be started, the crate does not call rayon, so rayon has
-//! recorded no failure: the program can still make the pool, and a later call of the crate tries
-//! again. If the program has already made the pool, the crate uses the pool only after the pool has
-//! run a test job.
+//! recorded no failure. The program can therefore still make the pool, and a later call of the
+//! crate tries again. If the program has already made the pool, the crate uses the pool only after
+//! the pool has run a test job.
 //!
 //! The module knows rayon and forks. The module does not know the tasks of a call.
 
@@ -25,7 +25,7 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use super::forks;
 
-/// State of the pool. The state is an atomic without a lock: a process may fork at any time, and a
+/// State of the pool. The state is an atomic without a lock. A process may fork at any time, and a
 /// lock that another thread holds during the fork would stay locked in the child.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 

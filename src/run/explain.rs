@@ -205,8 +205,8 @@ impl Explanation {
     ///
     /// The returned number does not include two amounts of memory:
     ///
-    /// - A grouped schedule needs 8 more bytes for each tuple if the tuples are in ascending order
-    ///   of destinations and the updates of these tuples are not at one constant stride.
+    /// - A grouped schedule needs 8 more bytes for each tuple under two conditions: the tuples are
+    ///   in ascending order of destinations, and their updates are not at one constant stride.
     /// - The first call of a kept plan stores a sample of the plan's destination numbers, of 2 KiB,
     ///   in the plan. Schedules are chosen from this sample.
     ///

@@ -51,9 +51,9 @@ pub(crate) fn execute(
     run_plan(plan, flat, true, operands, choice, execution)
 }
 
-/// Returns the strides of the numbered tensor (the output of a scatter, the data of a gather) and
-/// of the listed tensor (the updates of a scatter, the output of a gather). Returns `None` if the
-/// windows are not rows at a constant stride.
+/// Returns the strides of the numbered tensor and of the listed tensor. The numbered tensor is the
+/// output of a scatter or the data of a gather. The listed tensor is the updates of a scatter or
+/// the output of a gather. Returns `None` if the windows are not rows at a constant stride.
 ///
 /// If the listed tensor is contiguous, the plan already has the strides. Otherwise this function
 /// computes them and stores them in `computed`.
@@ -175,9 +175,9 @@ pub(crate) unsafe fn prepare<'a>(
         context: Context::new(is_kept, operands.output.is_new()),
     };
     // SAFETY: the caller guarantees that the numbered tensor has the shape of the plan and the
-    // strides in `numbered`, and that the listed tensor has the shape that the plan requires.
-    // `Operands` guarantees that the tensors are valid and that the output shares no byte with
-    // another tensor.
+    // strides in `numbered`. The caller also guarantees that the listed tensor has the shape that
+    // the plan requires. `Operands` guarantees that the tensors are valid and that the output
+    // shares no byte with another tensor.
     let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
     Ok(Prepared { transfer, one_run })
 }

@@ -186,9 +186,9 @@ impl Numbering<'_> {
     /// Computes one destination number for each element of `numbers`, from the tuple `first` on.
     ///
     /// The calling thread alone computes the destination numbers of a list of fewer than
-    /// `numbered_tuples` tuples, and of lists of the form [`Coordinates::Sequences`] (consecutive
-    /// rows of a cache from the start position of each sequence). The workers of the pool compute
-    /// the destination numbers of other lists, in pieces.
+    /// `numbered_tuples` tuples, and of lists of the form [`Coordinates::Sequences`]. A list of
+    /// this form contains consecutive rows of a cache from the start position of each sequence. The
+    /// workers of the pool compute the destination numbers of other lists, in pieces.
     ///
     /// If several pieces have an error, the function returns the error of the piece that is first
     /// in the list. The error therefore does not depend on the number of pieces.

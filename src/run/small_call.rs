@@ -49,10 +49,10 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Opera
             positions: positions.flatten(),
         },
     };
-    // SAFETY: the caller guarantees that the operands have the layout and the shapes of the plan,
-    // that `flat` was made from them, that copied data and the output are contiguous, and that
-    // `can_run` allows the transfer. The destination numbers of the plan are numbers of slices, as
-    // `flat` requires. They were checked when the plan was made.
+    // SAFETY: the caller guarantees four facts. The operands have the layout and the shapes of the
+    // plan. `flat` was made from the operands. Copied data and the output are contiguous. `can_run`
+    // allows the transfer. The destination numbers of the plan are numbers of slices, as `flat`
+    // requires. They were checked when the plan was made.
     unsafe { transfer.run(operands.direction, operands.buffers()) };
     true
 }

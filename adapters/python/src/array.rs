@@ -472,8 +472,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Returns the largest of the sizes 1, 2, 4, 8 and 16 bytes that divides the element size in
-    /// bytes and the stride in bytes of each axis with two or more positions.
+    /// Returns the largest unit size that divides the element size in bytes and the stride in bytes
+    /// of each axis with two or more positions. The unit sizes are 1, 2, 4, 8 and 16 bytes.
     pub(crate) fn unit(&self) -> usize {
         let bytes = |stride: isize| match self.dtype {
             Some(dtype) => stride.unsigned_abs() * dtype.size(),
@@ -579,8 +579,8 @@ impl<'py> Array<'py> {
     }
 
     /// Checks whether the owner (the Python array object) still has the values that were read when
-    /// this array was made: the address of the elements, the element type, the shape and the
-    /// strides. Always true if `is_new` is true.
+    /// this array was made. These values are the address of the elements, the element type, the
+    /// shape and the strides. Always true if `is_new` is true.
     ///
     /// For a tensor of another library, only the address is compared, and only if
     /// [`Borrowed::described`] is an address.

@@ -1,7 +1,7 @@
 //! Preparation of the arrays of one call for the crate. The crate does not accept every alignment
 //! and byte order of arrays. This module copies arrays that are not accepted, or divides their
-//! elements into units: parts of 1, 2, 4, 8 or 16 bytes, which the crate copies without knowledge
-//! of the element type. The indices keep their own integer type.
+//! elements into units. A unit is a part of 1, 2, 4, 8 or 16 bytes. The crate copies units without
+//! knowledge of the element type. The indices keep their own integer type.
 //!
 //! This module knows which arrays may be copied, and which elements may be moved as bytes. This
 //! module does not know what a call computes.
@@ -177,9 +177,10 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// Returns the shape of the caller's array `data`. If [`Self::new`] has divided each element
-    /// into several units (parts of 1 to 16 bytes), the field `data` has an additional last axis,
-    /// with one position per unit of an element. The returned shape does not contain this axis.
+    /// Returns the shape of the caller's array `data`. [`Self::new`] may have divided each element
+    /// into several units (parts of 1 to 16 bytes). The field `data` then has an additional last
+    /// axis, with one position per unit of an element. The returned shape does not contain this
+    /// axis.
     pub(crate) fn shape(&self) -> Dims<usize> {
         let shape = self.data.shape();
         shape[..shape.len() - usize::from(self.units.is_some())].into()
@@ -203,8 +204,9 @@ impl<'py> Operands<'py> {
         Ok(Some(result))
     }
 
-    /// Returns the view that the call writes to: a view of `result` if there is a new result, and a
-    /// view of `out` or of the copy of `out` if there is none.
+    /// Returns the view that the call writes to. If there is a new result, the function returns a
+    /// view of `result`. If there is no new result, the function returns a view of `out` or of the
+    /// copy of `out`.
     #[inline]
     pub(crate) fn target<'a>(&'a self, result: Option<&'a Array<'py>>) -> PyResult<AnyViewMut<'a>> {
         match (result, &self.output) {

@@ -21,8 +21,8 @@ pub(super) struct Grouped;
 
 impl Scheduler for Grouped {
     /// Cuts the list of sorted tuples between groups (all tuples of one destination). If a window
-    /// has at least [`WIDE_BYTES`] bytes per part, windows are also cut into columns (each column
-    /// has a range of elements of every window), and the list is cut into fewer parts. Columns also
+    /// has at least [`WIDE_BYTES`] bytes per part, windows are also cut into columns, and the list
+    /// is cut into fewer parts. Each column has a range of elements of every window. Columns also
     /// balance the work if a small number of groups has most of the tuples.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {

@@ -198,8 +198,8 @@ impl Transfer<'_> {
                 };
                 // SAFETY: `list.numbers` and `list.positions` belong to the same tuples. The Safety
                 // section of `apply_collected` requires that nothing else uses the windows that are
-                // written or writes the windows that are read, and that the tuples write different
-                // windows if `streams` is set.
+                // written or writes the windows that are read. The section also requires that the
+                // tuples write different windows if `streams` is set.
                 return unsafe { self.apply_listed(list, window, origin, false, streams) };
             }
         };

@@ -57,9 +57,9 @@ fn is_expanded<I: Coordinate>(
     Ok(rows.into_iter().all(|row| {
         let row = offset(&outer, row);
         let mut first = [I::default()];
-        // SAFETY: `row` is the offset of an element of the layout, because `outer` has the sizes
-        // and strides of the layout, the layout has no dim of size 0, and the row number is less
-        // than the number of rows, the result of `rows_along`. The caller, `in_rows` of
+        // SAFETY: `row` is the offset of an element of the layout, for three reasons. `outer` has
+        // the sizes and strides of the layout. The layout has no dim of size 0. The row number is
+        // less than the number of rows, the result of `rows_along`. The caller, `in_rows` of
         // `run/plan_builder.rs`, checks the dims and passes only row numbers less than this result.
         unsafe { indices.read_run(row, 0, &mut first) };
         (0..runs).all(|number| {
@@ -98,8 +98,8 @@ unsafe fn is_all<I: Coordinate>(
     (0..len).step_by(COMPARED_VALUES).all(|first| {
         let raw = &mut raw[..COMPARED_VALUES.min(len - first)];
         // SAFETY: the caller guarantees that the offsets `start + i * step` are offsets of elements
-        // of the layout, and that `I` is the type of the indices, as the Safety section of this
-        // function states.
+        // of the layout. The caller also guarantees that `I` is the type of the indices, as the
+        // Safety section of this function states.
         unsafe { indices.read_run(start + first.cast_signed() * step, step, raw) };
         // The loop has no branch for each value, so the compiler can vectorise it.
         raw.iter()

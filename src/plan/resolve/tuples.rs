@@ -143,8 +143,8 @@ impl<'a> Tuples<'a> {
         Self { layout, ..self }
     }
 
-    /// Whether `indices` has a contiguous layout and holds every coordinate of every tuple. (In
-    /// other lists, the position of a tuple in the list implies some of its coordinates.) A layout
+    /// Whether `indices` has a contiguous layout and holds every coordinate of every tuple. In
+    /// other lists, the position of a tuple in the list implies some of its coordinates. A layout
     /// with explicit strides does not count as contiguous.
     #[inline(always)]
     fn are_contiguous(&self) -> bool {
@@ -297,8 +297,9 @@ impl<'a> Tuples<'a> {
         coordinate_stride
     }
 
-    /// Returns each tuple axis whose coordinates are read, with an offset in `indices`: the offset
-    /// from the first coordinate of a tuple that is read to the coordinate for this axis.
+    /// Returns each tuple axis whose coordinates are read, with an offset in `indices`. The offset
+    /// is the distance from the first coordinate of a tuple that is read to the coordinate for this
+    /// axis.
     #[inline(always)]
     fn axes(self, axes: ReadAxes) -> impl Iterator<Item = (Axis, isize)> {
         (0..axes.len).map(move |at| {
@@ -496,9 +497,9 @@ impl<'a> Tuples<'a> {
     {
         let offset = cursor.offset.wrapping_add(place);
         if copy.is_empty() {
-            // SAFETY: the caller guarantees that the `len` coordinates from `offset` on are
-            // elements of type `I` at adjacent offsets, and that no other code can write the memory
-            // of the coordinates.
+            // SAFETY: the caller guarantees two facts. The `len` coordinates from `offset` on are
+            // elements of type `I` at adjacent offsets. No other code can write the memory of the
+            // coordinates.
             return unsafe { self.indices.neighbours(offset, len) };
         }
         let copy = &mut copy[..len];
@@ -531,8 +532,8 @@ impl<'a> Tuples<'a> {
                 let steps = row.src.wrapping_mul(tuple.cast_signed());
                 cursor.offset.wrapping_add(steps)
             };
-            // SAFETY: the caller guarantees that `I` is the type of the indices and that each
-            // offset is the offset of an element of the index tensor, for all tuples of `numbers`.
+            // SAFETY: the caller guarantees two facts for all tuples of `numbers`. `I` is the type
+            // of the indices. Each offset is the offset of an element of the index tensor.
             skipped +=
                 unsafe { self.apply_bounds::<I, N, BLOCK>(axes, first + done, offset, block) }?;
             done += block.len();

@@ -92,8 +92,8 @@ impl LongList<'_> {
     #[inline(never)]
     pub(super) unsafe fn apply_others(&self, copy: *mut u8, first: usize, numbers: &[u32]) {
         // SAFETY: the Safety section of this function requires that the elements of `copy` are
-        // initialised and valid for reads and writes, and that one update of `size` bytes can be
-        // read for each tuple.
+        // initialised and valid for reads and writes. The section also requires that one update of
+        // `size` bytes can be read for each tuple.
         unsafe {
             match self.operation.kernels.size {
                 1 => self.apply_others_of::<1>(copy, first, numbers),

@@ -287,8 +287,8 @@ impl LongList<'_> {
     ) -> Result<(), ScatterError> {
         let mut kept = Kept::new();
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
-        // SAFETY: the caller guarantees that there is an update and that it can be read. Element
-        // types that have a kernel for single elements are plain bytes.
+        // SAFETY: the caller guarantees that an update exists and can be read. Element types that
+        // have a kernel for single elements are plain bytes.
         let one = unsafe { OneValue::new(updates, size, CHECKED_TUPLES) };
         self.each_block(0..self.flat.tuples, |_, block| {
             let spread = Spread::NEIGHBOURS;

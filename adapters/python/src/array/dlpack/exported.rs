@@ -19,8 +19,8 @@ use super::exchange::Exchange;
 use super::{OLD, VERSIONED};
 use crate::array::elements_of;
 
-/// Alignment of the memory of a result, in bytes. 64 bytes are the size of a cache line, and also
-/// the size of an AVX-512 register, the widest vector register of x86-64.
+/// Alignment of the memory of a result, in bytes. A cache line has 64 bytes. An AVX-512 register,
+/// the widest vector register of x86-64, also has 64 bytes.
 const ALIGNMENT: usize = 64;
 
 /// The allocation of one result. The drop of this value frees the allocation.

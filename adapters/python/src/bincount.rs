@@ -31,7 +31,7 @@ use crate::value::Value;
 ///     minlength: smallest number of bins.
 ///     out: numpy array of shape ``(bins,)`` with ``bins >= minlength``, of any numeric type.
 ///         All elements of `out` are overwritten.
-///     threads: largest number of threads that add to bins: 1 is the calling thread alone, None
+///     threads: largest number of threads that the call uses: 1 is the calling thread alone, None
 ///         is all threads of the thread pool.
 ///
 /// Returns:
@@ -230,7 +230,7 @@ fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult
     let largest = match line.len() {
         0 => return Ok(0),
         len if len < 2 * SHARE => largest(&line, 0..len),
-        _ => py.detach(|| largest_of_shares(&line, pool(threads))),
+        _ => py.detach(|| largest_of_shares(&line, &pool(threads))),
     };
     // The largest number is negative only if all numbers are negative. If only some numbers of the
     // list are negative, the loop or the scatter that later processes the list returns the error.

@@ -40,14 +40,32 @@ pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> 
     }
 }
 
-/// Returns the pool for the argument `threads` of a Python function: the calling thread for 1, and
-/// the pool of all threads for every other value. The returned pool does not limit the number of
-/// threads to `threads`.
-pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
-    match threads {
+/// A pool with at most a given number of workers.
+pub(crate) struct Threads {
+    pool: &'static dyn Pool,
+    limit: usize,
+}
+
+impl Pool for Threads {
+    fn workers(&self) -> Option<usize> {
+        self.pool.workers().map(|workers| workers.min(self.limit))
+    }
+
+    /// Runs at most `tasks` tasks at the same time. The callers run one task for each worker.
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.pool.run(tasks, task);
+    }
+}
+
+/// Returns the pool for the argument `threads` of a Python function: the calling thread for 1, at
+/// most `threads` threads of the thread pool for a larger number, and all threads for `None`.
+pub(crate) fn pool(threads: Option<isize>) -> Threads {
+    let limit = threads.map_or(usize::MAX, isize::unsigned_abs);
+    let pool: &'static dyn Pool = match threads {
         Some(1) => &CallingThread,
         _ => &RayonThreads,
-    }
+    };
+    Threads { pool, limit }
 }
 
 /// Runs a call that processes `elements` elements. Releases Python's global interpreter lock during

@@ -195,7 +195,7 @@ fn positions<'py>(
     };
     let mut are_inside = true;
     let found = Array::filled(py, first.len(), |to| {
-        are_inside = tuples::positions(tuples, sizes, pool(threads), to);
+        are_inside = tuples::positions(tuples, sizes, &pool(threads), to);
         Ok(())
     })?;
     let fits = are_inside && a.merge_first(arrays.len());

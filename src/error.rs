@@ -411,12 +411,13 @@ pub enum ScatterError {
         reduction: Reduction,
     },
 
-    /// The shape of a tensor of a gradient is not the shape that the other tensors require.
+    /// A tensor that was passed to a gradient call does not have the shape that the other tensors
+    /// of the call require.
     #[error("`{tensor}` has shape {actual:?} but the other tensors require {expected:?}")]
     GradientShape {
-        /// Name of the tensor.
+        /// Name of the tensor with the wrong shape.
         tensor: &'static str,
-        /// The shape that the other tensors require.
+        /// The shape that the other tensors of the call require.
         expected: Vec<usize>,
         /// The shape of the named tensor.
         actual: Vec<usize>,

@@ -94,8 +94,9 @@ impl OneValue {
 pub(crate) struct OneRun(Vec<u64>);
 
 impl OneRun {
-    /// Maximum bytes of the copies. If the innermost run of a window has more bytes, no copies are
-    /// made. The transfer then reads the only element of the updates again and again, at stride 0.
+    /// Maximum bytes of the copies of the only element of the updates. If the innermost run of a
+    /// window has more bytes, no copies are made. The transfer then reads this element again and
+    /// again, at stride 0.
     const BYTES: usize = 64 * 1024;
 
     /// Makes `len` copies of the element at `value`. Returns `None` if `len` copies have more than

@@ -1,8 +1,8 @@
 //! Prepares the pass that computes the gradients of a scatter group by group. A group has all
 //! tuples of one destination.
 //!
-//! This module knows which tensors of a gradient this pass reads and writes, and where the windows
-//! of these tensors are stored.
+//! This module knows which tensors the pass over groups reads and writes, and where the windows of
+//! these tensors are stored.
 
 use super::passes::Pass;
 use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};

@@ -60,8 +60,9 @@ impl Scatter<'_> {
 
     /// Returns the gradient for updates alone, as a new row-major tensor.
     ///
-    /// For `add` and `sub` with the existing value, no call for the other gradient is needed: the
-    /// gradient for data is `grad_output` times `scale`.
+    /// The gradient for data needs no call if the reduction is `add` or `sub` and
+    /// [includes the existing value](Self::include_self) of data. The gradient for data is then
+    /// `grad_output` times the factor `scale`.
     ///
     /// # Errors
     ///

@@ -126,8 +126,8 @@ pub(super) struct ByGroups {
 impl Backward<'_> {
     /// Computes the requested gradients.
     fn run(&self) -> Result<(), ScatterError> {
-        // If the output has no elements, each tuple was skipped, or updates have no elements. The
-        // gradient for updates is then 0.
+        // If the output has no elements, then either each tuple was skipped or updates have no
+        // elements. In both cases, all elements of the gradient for updates are 0.
         if self.factor.is_zero || self.forward.plan.shape().contains(&0) {
             return self.clear();
         }

@@ -149,8 +149,9 @@ impl<H: Half> Divided for H {
 macro_rules! divide_integers {
     ($($integer:ty: $wide:ty),*) => {$(
         impl Divided for $integer {
-            /// Divides and rounds towards negative infinity. `count` counts tuples of a list in
-            /// memory, and possibly the existing value. So `count` fits in `i64` and `u64`.
+            /// Divides and rounds towards negative infinity. `count` is a number of tuples of a
+            /// list in memory, plus one if the mean includes the existing value of the destination.
+            /// So `count` fits in `i64` and `u64`.
             #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,

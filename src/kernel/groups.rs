@@ -139,7 +139,7 @@ where
                 *running = R::include(load(dst, at, run.steps.dst));
             }
         } else {
-            // A group has at least one source (`GroupFn`).
+            // A group (a destination and its updates) has at least one update (`GroupFn`).
             let first = updates(next);
             for (at, running) in running.iter_mut().enumerate() {
                 *running = R::first(load(first, at, run.steps.src));

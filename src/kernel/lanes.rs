@@ -31,8 +31,8 @@ pub(crate) trait Vectors {
     fn compress(lanes: Self::Lanes, mask: u32) -> Self::Lanes;
     /// Writes the low `W` bytes of each lane `i` to `to[i]`.
     fn store<const W: usize>(lanes: Self::Lanes, to: &mut [[u8; W]]);
-    /// Copies the values of 8 bytes whose bits in `mask` are 1 to the start of `to`, in order. The
-    /// slices `values` and `to` have `LANES / 2` entries.
+    /// Copies each entry `values[i]`, if bit `i` of `mask` is 1, to the start of `to`, in order.
+    /// Each entry has 8 bytes. The slices `values` and `to` have `LANES / 2` entries.
     fn keep_half(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]);
     /// Returns the number of bits of `mask` that are 1.
     fn count(mask: u32) -> usize;
@@ -45,7 +45,7 @@ pub(crate) trait Vectors {
         Self::inside_half(low, start, span) | high
     }
 
-    /// Copies the values of 8 bytes whose bits in `mask` are 1 to the start of `to`, in order.
+    /// As [`Self::keep_half`], for `LANES` entries.
     #[inline(always)]
     fn keep_wide(values: &[[u8; 8]], mask: u32, to: &mut [[u8; 8]]) {
         let half = Self::LANES / 2;

@@ -48,9 +48,9 @@ impl<'a, T> Rows<'a, T> {
         (self.numbered).wrapping_offset(number.wrapping_mul(self.form.unit))
     }
 
-    /// Returns the address of the first element of the row of `other` that belongs to the
-    /// destination number `numbers[position]`. The destination number does not select the row of
-    /// `other`: `form.sources` or the position does.
+    /// The loops process pairs of rows: one row of `numbered` and one row of `other`. Returns the
+    /// address of the first element of the row of `other` in the pair `position`. The number of
+    /// this row is `form.sources[position]`, or `position` if `form.sources` is `None`.
     #[inline(always)]
     fn source_of(&self, position: usize) -> *const T {
         let number = match self.form.sources {

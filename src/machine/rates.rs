@@ -35,7 +35,7 @@ macro_rules! rates {
                 $($name: $amd,)*
             };
 
-            /// Returns the names and values of all rates.
+            /// Returns the names and values of all rates (costs in the cost model, and ratios).
             pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, &[f64])> {
                 [$((stringify!($name), cast_slice::<_, f64>(from_ref(&self.$name))),)*].into_iter()
             }

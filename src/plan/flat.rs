@@ -13,12 +13,12 @@
 use super::form::{Coordinates, Form};
 use crate::operand::Layout;
 
-/// Sizes and strides of a transfer between a numbered tensor and a listed tensor. Strides are in
-/// elements.
+/// Sizes and strides of a transfer between two tensors. Strides are in elements.
 ///
-/// Destination numbers address the windows of the numbered tensor (the output of a scatter, the
-/// data of a gather). In each repetition, the listed tensor (the updates of a scatter, the output
-/// of a gather) has one window for each tuple.
+/// One tensor is the numbered tensor (the output of a scatter, the data of a gather). Destination
+/// numbers address the windows of this tensor. The other tensor is the listed tensor (the updates
+/// of a scatter, the output of a gather). In each repetition, the listed tensor has one window for
+/// each tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flat {
     /// Number of repetitions.

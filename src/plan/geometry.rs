@@ -328,7 +328,7 @@ impl CopyGeometry {
 
 impl Geometry {
     /// Replaces a short run by a longer loop. The run is the innermost loop of the window, and one
-    /// kernel call processes one run. `tuples` is the number of tuples.
+    /// kernel call processes the elements of one run. `tuples` is the number of tuples.
     ///
     /// The new run is usually the longest loop of the window. If `tuples` times the size of the old
     /// run is at most four, the new run can be the longest loop over repetitions. This loop over
@@ -336,8 +336,8 @@ impl Geometry {
     /// more than twice as long as the old run.
     ///
     /// A longer run needs fewer kernel calls. But each element of the old run then needs a separate
-    /// pass over the same cache lines. Therefore the run is replaced only if it has at most five
-    /// elements.
+    /// pass over the same cache lines. Therefore a longer run replaces the old run only if the old
+    /// run has at most five elements.
     pub(super) fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
         const SHORT_RUN: usize = 5;
         const FEW_ELEMENTS: usize = 4;
@@ -416,18 +416,20 @@ mod tests {
     #[test]
     fn runs_become_as_long_as_possible() {
         let cases = [
-            // Row-major in the destination and in the source: one run.
+            // All dims are row-major and contiguous in the destination and in the source, so the
+            // dims are merged into one run.
             (
                 vec![dim(2, 12, 12), dim(3, 4, 4), dim(4, 1, 1)],
                 vec![dim(24, 1, 1)],
             ),
-            // Rows of 4 elements, padded to 8 in the destination and contiguous in the source.
+            // Rows of 4 elements are padded to 8 in the destination and contiguous in the source,
+            // so the dims are not merged.
             (
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
             ),
-            // Transposed in the destination and in the source: sorted to row-major order, then
-            // merged.
+            // The dims are transposed in the destination and in the source. The dims are sorted to
+            // row-major order and then merged.
             (vec![dim(4, 1, 1), dim(3, 4, 4)], vec![dim(12, 1, 1)]),
             // Dims of size 1 are left out.
             (vec![dim(1, 99, 7), dim(4, 1, 1)], vec![dim(4, 1, 1)]),

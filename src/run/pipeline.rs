@@ -141,13 +141,13 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Makes the transfer of a plan, and allocates the memory that describes the transfer. `numbered`
-/// converts destination numbers to offsets in the numbered tensor.
+/// Makes the transfer of a plan, and allocates the memory that describes the transfer. Destination
+/// numbers address the windows of the numbered tensor (the output of a scatter, the data of a
+/// gather). `numbered` converts these numbers to offsets in the numbered tensor.
 ///
 /// # Safety
 ///
-/// - The numbered tensor (the output of a scatter, the data of a gather) has the shape that the
-///   plan was made for, and the strides in `numbered`.
+/// - The numbered tensor has the shape that the plan was made for, and the strides in `numbered`.
 /// - The listed tensor (the updates of a scatter, the output of a gather) has the shape that the
 ///   plan requires for updates.
 #[inline(always)]

@@ -160,8 +160,9 @@ fn in_rows(
         let part = part(count, parts, index);
         for first in part.clone().step_by(ROWS_PER_CHECK) {
             let compared = first..part.end.min(first + ROWS_PER_CHECK);
-            // If the check of a block fails for lack of memory, the indices count as different. The
-            // plan then has more destination numbers than necessary, but it is correct.
+            // If the comparison of the indices in each row of a block fails for lack of memory, the
+            // rows count as rows with different indices. The plan then has more destination numbers
+            // than necessary, but the plan is correct.
             let are_same = || is_expanded_along(indices, rows.list.1, compared) == Ok(true);
             if differs.load(Ordering::Relaxed) || !are_same() {
                 differs.store(true, Ordering::Relaxed);

@@ -20,10 +20,10 @@ pub(super) struct Applied {
     pub(super) facts: Facts,
 }
 
-/// Part of a list, with the memory for its tuples that are not skipped.
+/// Part of a list of destination numbers, with the memory for its tuples that are not skipped.
 struct Part<'a> {
     numbers: &'a [u32],
-    /// Position of the first number in the list.
+    /// Position, in the whole list, of the first entry of `numbers`.
     first: usize,
     kept: &'a mut [u32],
     positions: &'a mut [u32],

@@ -81,7 +81,7 @@ typedef struct nds_error_info {
   int64_t tuple;
   // For a duplicate: number of the earlier tuple that has the same destination as `tuple`.
   int64_t other_tuple;
-  // Axis of data whose bounds the failing index or a shape exceeds.
+  // Axis of data for which the index is out of range, or along which another tensor is too long.
   int64_t axis;
   // Size of data along that axis. For an invalid position of nds_tensor_scatter, `axis` is -1
   // and this field is the length of the cache.

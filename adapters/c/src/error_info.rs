@@ -25,7 +25,7 @@ pub struct nds_error_info {
     pub tuple: i64,
     /// For a duplicate: number of the earlier tuple that has the same destination as `tuple`.
     pub other_tuple: i64,
-    /// Axis of data whose bounds the failing index or a shape exceeds.
+    /// Axis of data for which the index is out of range, or along which another tensor is too long.
     pub axis: i64,
     /// Size of data along that axis. For an invalid position of nds_tensor_scatter, `axis` is -1
     /// and this field is the length of the cache.

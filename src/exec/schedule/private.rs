@@ -42,9 +42,9 @@ impl Scheduler for PrivateCopies {
     #[expect(unsafe_code, reason = "every task has a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work) = (divided.transfer, divided.work);
-        // `divide` has limited the bytes of a private copy, which has all windows. This limit also
-        // limits the number of windows, so the plan stores destination numbers as `u32`
-        // (`Destinations::Narrow`).
+        // The private copy of a task has all windows of one repetition of the output. `divide` has
+        // limited the bytes of a private copy, and thereby the number of windows. The plan
+        // therefore stores destination numbers as `u32` (`Destinations::Narrow`).
         let (Some(kernels), Some(private), Destinations::Narrow(numbers)) = (
             CombineKernels::of(transfer),
             transfer.access().operation.private(),

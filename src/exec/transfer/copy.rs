@@ -219,9 +219,9 @@ impl<'a> Divided<'a, '_> {
 
 impl Transfer<'_> {
     /// Calls `apply`, which applies the windows of a tile. If `fused` is the result of
-    /// [`Divided::fused_copy`], the function first copies the tile's part of data. After `apply`,
-    /// the function multiplies the tile's part of the output, if the operation multiplies the
-    /// output.
+    /// [`Divided::fused_copy`], the function first copies the tile's part of data. If the
+    /// operation has a factor for the output, the function multiplies the tile's part of the output
+    /// by this factor after `apply`.
     pub(in super::super) fn fill_tile(
         &self,
         fused: Option<&CopyGeometry>,

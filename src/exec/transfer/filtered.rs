@@ -27,10 +27,10 @@ const ROOM: usize = 2 * FILTERED_TUPLES;
 /// number.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
-    /// Nothing. Windows are single elements, and all tuples have the value at this address.
+    /// Nothing. Windows are single elements. All tuples share the value at the pointer.
     OneValue(Elements, *const u8),
     /// The value of the tuple. Windows are single elements. The values of all tuples of the plan
-    /// are contiguous from this address on.
+    /// are contiguous. The pointer is the address of the first tuple's value.
     Values(Elements, *const u8),
     /// The position of the tuple in the plan's list. This variant is for all other windows.
     Positions,

@@ -1,6 +1,6 @@
 /* Tests of calls from threads whose floating-point mode is not the default mode. The results must have the
- * same bits as in the default mode. Each call must restore the mode of the calling thread, and each task
- * must restore the mode of the host's thread that runs it. */
+ * same bits as in the default floating-point mode. Each call must restore the floating-point mode of the
+ * calling thread. Each task must restore the floating-point mode of the host's thread that runs the task. */
 
 #include "check.h"
 
@@ -122,7 +122,7 @@ static void small_calls(mode caller) {
   }
 }
 
-/* A call that fails must also restore the mode. */
+/* A call that fails must also restore the floating-point mode. */
 static void failing_call(mode caller) {
   mode before = current_mode();
   base base;

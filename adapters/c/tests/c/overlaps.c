@@ -194,9 +194,9 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
 
 /* Copies one part of a tensor's description (its DLTensor struct, shape or strides) to four addresses near
  * the memory of the output, and calls the library once for each address. The library must accept the call
- * if the copied part ends directly before the first byte of the output, or begins directly after the last
- * byte of the output. The library must refuse the call if the copied part overlaps the first 8 bytes or
- * the last 8 bytes of the output. */
+ * if the copied struct, shape or strides end directly before the first byte of the output, or begin
+ * directly after the last byte of the output. The library must refuse the call if the copied struct, shape
+ * or strides overlap the first 8 bytes or the last 8 bytes of the output. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;

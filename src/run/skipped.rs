@@ -50,8 +50,11 @@ pub(super) fn drop_skipped(
         let spare = scratch::take_spare(applied, Destinations::NARROW);
         Destinations::with_len(applied, Destinations::NARROW, spare)
     };
-    // Positions are below the number of tuples, so they have 32 bits too.
+    // A list that is stored inline is short. Setting up the buffers and reading the machine would
+    // cost more than the removal. In a longer list, positions are below the number of tuples, so
+    // they have 32 bits too.
     if let Destinations::Narrow(numbers) = destinations
+        && numbers.len() > Destinations::INLINE
         && numbers.len() as u64 <= Destinations::NARROW
         && let (mut kept, mut positions) = (buffer()?, buffer()?)
         && let (Destinations::Narrow(to), Destinations::Narrow(at)) = (&mut kept, &mut positions)

@@ -95,10 +95,10 @@ pub(crate) struct IndexPlan {
 }
 
 impl IndexPlan {
-    /// Makes a plan for the layout `output`. `destinations` has the destination number of each tuple
-    /// of `form` that is not skipped. `facts` describe the list of these numbers, for example
-    /// whether the numbers ascend. `positions` has the position of each of these tuples among all
-    /// tuples of `form`, or is `None` if no tuple is skipped.
+    /// Makes a plan for the layout `output`. The list `destinations` has the destination number of
+    /// each tuple of `form` that is not skipped. The argument `facts` describes the list of these
+    /// numbers, for example whether the numbers ascend. The argument `positions` has the position
+    /// of each of these tuples among all tuples of `form`, or is `None` if no tuple is skipped.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -201,9 +201,10 @@ impl IndexPlan {
         form::check_shape([&self.updates_shape, &[], &[]], updates)
     }
 
-    /// Whether the plan covers every batch axis and every window axis of the output completely: the
-    /// number of repetitions along each batch axis, and the length of a window along each window
-    /// axis, are equal to the size of the output along this axis.
+    /// Whether the plan covers every batch axis and every window axis of the output completely. The
+    /// number of repetitions along each batch axis is then equal to the size of the output along
+    /// this axis. The length of a window along each window axis is also equal to the size of the
+    /// output along this axis.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }

@@ -15,9 +15,9 @@ pub enum Schedule {
     Serial,
     /// Each worker applies all tuples of some repetitions (positions along the leading axes).
     ByBatch,
-    /// Each worker applies a part of the list of tuples. For a scatter, one of three conditions
-    /// must hold: all destinations are distinct, no destination number is less than the number
-    /// before it, or the shape of the list gives parts that share no destination.
+    /// Each worker applies a part of the list of tuples. A scatter must meet one of three
+    /// conditions. All destinations are distinct, or no destination number is less than the
+    /// preceding number, or the shape of the list gives parts that share no destination.
     ByTuple,
     /// The crate first finds the last tuple of each destination. The crate then moves the updates
     /// of these last tuples only. This schedule requires

@@ -64,9 +64,9 @@ impl Access {
         Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
-    /// Returns the kernel that copies with streaming stores, if three conditions hold: `wanted` is
-    /// set, the operation has such a kernel, and the runs of `span` are contiguous in the source
-    /// and in the destination. Otherwise returns `kernel`.
+    /// Returns the kernel that copies with streaming stores, or `kernel`. The streaming kernel is
+    /// returned if `wanted` is set, the operation has a streaming kernel, and the runs of `span`
+    /// are contiguous in the source and in the destination.
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;

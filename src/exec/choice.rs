@@ -31,9 +31,9 @@ pub(crate) enum Selection {
 }
 
 impl Selection {
-    /// Returns the way in which the schedule of a transfer is selected. `forced` is the schedule
-    /// that the caller has set. `is_small` states whether the transfer is so small that the serial
-    /// schedule runs it.
+    /// Returns the way in which the schedule of a transfer is selected. The argument `forced` is
+    /// the schedule that the caller has set. The argument `is_small` states whether the transfer is
+    /// so small that the serial schedule runs it.
     #[inline]
     pub(crate) fn new(forced: Option<Schedule>, is_small: bool) -> Self {
         match (forced, is_small) {

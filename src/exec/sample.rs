@@ -219,11 +219,11 @@ impl Sample {
         most * loads.len() <= self.len * 5 / 4
     }
 
-    /// Returns the numbers at which to cut the destination numbers `0..count` into `ranges` ranges
-    /// of about equal work. `work[0]` is the work that is proportional to the size of a range,
-    /// summed over all ranges. `work[1]` is the work that is proportional to the number of tuples,
-    /// summed over all tuples. Returns `None` if ranges of equal size have about equal work, as far
-    /// as the sample shows.
+    /// Returns the destination numbers at which to cut the range `0..count` into `ranges` ranges of
+    /// about equal work. The item `work[0]` is the work that is proportional to the size of a
+    /// range, summed over all ranges. The item `work[1]` is the work that is proportional to the
+    /// number of tuples, summed over all tuples. Returns `None` if ranges of equal size have about
+    /// equal work, as far as the sample shows.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

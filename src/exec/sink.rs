@@ -83,10 +83,11 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Appends a window to the list of jobs. `dst` is the offset of the window in the output. `src`
-    /// is the offset of the window in the tensor that is read. Both offsets are without the
-    /// constant offsets that all windows of the sink share (the fields `dst` and `src` of the
-    /// [`Span`] that [`Self::new`] got). The kernel call adds the constant offsets.
+    /// Appends a window to the list of jobs. The argument `dst` is the offset of the window in the
+    /// output. The argument `src` is the offset of the window in the tensor that is read. Both
+    /// offsets are without the constant offsets that all windows of the sink share (the fields
+    /// `dst` and `src` of the [`Span`] that [`Self::new`] got). The kernel call adds the constant
+    /// offsets.
     #[inline]
     pub(super) fn push(&mut self, dst: isize, src: isize) {
         self.push_run(dst, src, self.window.run().size);

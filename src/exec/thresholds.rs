@@ -39,10 +39,10 @@ pub(super) const READING_PARTS: usize = 4;
 /// windows of the call must also count as outside the caches (see [`SPARSE`]).
 pub(super) const STREAMED_WINDOW_BYTES: usize = 256;
 
-/// Minimum ratio of the bytes of the output to the bytes of the updates at which the windows of a
-/// large scatter count as outside the caches, if updates replace the existing values. From this
-/// ratio on, a large scatter out of place copies data and writes windows by streaming stores. For
-/// unordered updates, this is faster than finding last writes.
+/// Minimum ratio of the bytes of the output to the bytes of the updates, for a large scatter whose
+/// updates replace the existing values. From this ratio on, the windows of the scatter count as
+/// outside the caches. A large scatter out of place then copies data and writes windows by
+/// streaming stores. For unordered updates, this is faster than finding last writes.
 pub(super) const SPARSE: usize = 4;
 
 /// Minimum bytes of a piece, if the work of a task is cut into several pieces. Workers take pieces

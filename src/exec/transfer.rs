@@ -276,8 +276,8 @@ impl<'a> Transfer<'a> {
     }
 
     /// Returns the distance, in elements, between the windows of consecutive tuples in the listed
-    /// tensor (the updates of a scatter, the output of a gather). `None`: the distance is not
-    /// constant, or the plan skips tuples.
+    /// tensor. The listed tensor is the updates of a scatter, or the output of a gather. Returns
+    /// `None` if the distance is not constant, or if the plan skips tuples.
     pub(super) fn source_step(&self) -> Option<isize> {
         let step = self.geometry.source_step();
         step.filter(|_| self.plan.skips_none())

@@ -86,9 +86,10 @@ impl Scatter<'_> {
     /// `grad_output` is the gradient of the output, and has the shape of data. The call overwrites
     /// the requested gradients. The call does not add to the previous contents.
     ///
-    /// In this table, `g` is the value of `grad_output` at one element of a destination. `u` are
-    /// the updates of that element, and "updates" is their number. "ties" is the number of values
-    /// that are equal to the result. Every entry is multiplied by `scale`.
+    /// In this table, `g` is the value of `grad_output` at one element of a destination. The values
+    /// `u` are the updates of that element, and "updates" is the number of these updates. The word
+    /// "ties" stands for the number of values that are equal to the result. Every entry is
+    /// multiplied by `scale`.
     ///
     /// | reduction | for data | for an update |
     /// |---|---|---|
@@ -320,9 +321,10 @@ impl ScatterRun<'_> {
     /// The results are those of [`Scatter::backward_into`](crate::Scatter::backward_into).
     ///
     /// The tensors of the call may have other strides than the output of the plan. The exception is
-    /// an output that is not evenly strided along the indexed axes: no constant stride leads from
-    /// each indexed position to the next position in row-major order. `grad_output`, the data in
-    /// `forward` and the gradient for data must then have the strides of the output of the plan.
+    /// an output that is not evenly strided along the indexed axes. In such an output, no constant
+    /// stride leads from each indexed position to the next position in row-major order. The tensor
+    /// `grad_output`, the data in `forward` and the gradient for data must then have the strides of
+    /// the output of the plan.
     ///
     /// # Errors
     ///

@@ -98,9 +98,9 @@ impl<C: Arithmetic + Default> Begin<C> for AddToZero {
 /// Last step of a reduction: how the final running value becomes the result of the destination.
 /// Each implementing type is one such step.
 pub(super) trait Finish<C> {
-    /// Returns the result for the final running value `running`. `count`: number of combined
-    /// values, including the existing value if it takes part. `factor`: factor that a sum of
-    /// gradients is multiplied by.
+    /// Returns the result for the final running value `running`. The argument `count` is the number
+    /// of combined values, including the existing value if it takes part. The argument `factor` is
+    /// the factor that a sum of gradients is multiplied by.
     fn finish(running: C, count: u64, factor: f64) -> C;
 }
 

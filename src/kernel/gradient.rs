@@ -262,8 +262,8 @@ struct Products<'g, T: Graded, const N: usize> {
     updates: PerTuple<'g>,
     gradient: [T::Computed; N],
     /// Product of the existing value, if it takes part, and of all updates before the current
-    /// update, multiplied from the first to the last. `None`: the existing value does not take
-    /// part, and no update comes before the current update.
+    /// update, multiplied from the first to the last. The value is `None` if the existing value
+    /// does not take part, and no update comes before the current update.
     prefix: Option<[T::Computed; N]>,
 }
 

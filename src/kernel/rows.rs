@@ -210,10 +210,10 @@ const fn has_fixed_loop<T>() -> bool {
 /// near loop does not prefetch and is short: all near loops together take 80 KB of code.
 ///
 /// On a Xeon (Skylake), near loops (loops for one fixed row length) were compared with the loop for
-/// any length. The ratio of the time of a near loop to the time of the loop for any length is 0.5
-/// to 0.85 for rows of up to 8 elements of 8 bytes. This ratio is 0.65 to 0.95 for rows of 8 to 32
-/// elements of 2 bytes, and 0.5 to 0.65 for rows of 16 to 64 bytes. The ratio was up to 2 for rows
-/// of 8 bytes with elements of less than 8 bytes, so these rows have no near loop.
+/// any length. The ratio is the time of a near loop divided by the time of the loop for any length.
+/// The ratio is 0.5 to 0.85 for rows of up to 8 elements of 8 bytes. The ratio is 0.65 to 0.95 for
+/// rows of 8 to 32 elements of 2 bytes, and 0.5 to 0.65 for rows of 16 to 64 bytes. The ratio was
+/// up to 2 for rows of 8 bytes with elements of less than 8 bytes, so these rows have no near loop.
 const fn has_near_fixed_loop<T>(len: usize) -> bool {
     size_of::<T>() >= 8 || len * size_of::<T>() != 8
 }

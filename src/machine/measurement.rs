@@ -107,8 +107,8 @@ fn scale(rates: &mut [f64], ratios: &[f64]) {
 }
 
 /// Measures the nanoseconds per cache line on this machine, for each of the three cache levels and
-/// for memory, and for each kind of access. `caches` has the bytes of the cache levels. `None`: the
-/// memory for the measurement could not be allocated.
+/// for memory, and for each kind of access. The argument `caches` has the bytes of the cache
+/// levels. Returns `None` if the memory for the measurement could not be allocated.
 fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     let sizes = caches.map(|bytes| {
         let words = usize::try_from((bytes / 2).min(MAX_BYTES) / 8).unwrap_or(0);

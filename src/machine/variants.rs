@@ -122,6 +122,12 @@ impl Variants {
             _ => self,
         }
     }
+
+    /// Whether a list of `tuples` single elements is long enough, and an output of `bytes` bytes
+    /// large enough, that several workers apply the list together.
+    pub(crate) fn share_list(&self, tuples: usize, bytes: usize) -> bool {
+        tuples as u64 >= self.ranged_tuples && bytes as u64 >= self.ranged_bytes
+    }
 }
 
 #[cfg(test)]

@@ -137,11 +137,11 @@ impl Flat {
     }
 
     /// Computes the [`Flat`] of a transfer between two tensors of any layout, from the strides of
-    /// two layouts. `numbered` is the layout of the output of a scatter, or of the data of a
-    /// gather. `listed` is the layout of the updates of a scatter, or of the output of a gather.
-    /// Returns `None` in the cases that [`Flat::new`] states. Also returns `None` if the tensor of
-    /// `numbered` has no elements, or if the tensor of `listed` has another rank than `extents`
-    /// requires.
+    /// two layouts. The argument `numbered` is the layout of the output of a scatter, or of the
+    /// data of a gather. The argument `listed` is the layout of the updates of a scatter, or of the
+    /// output of a gather. Returns `None` in the cases that [`Flat::new`] states. Also returns
+    /// `None` if the tensor of `numbered` has no elements, or if the tensor of `listed` has another
+    /// rank than `extents` requires.
     #[inline(never)]
     fn strided(extents: &Extents<'_>, numbered: &Layout<'_>, listed: &Layout<'_>) -> Option<Self> {
         let (form, reach) = (extents.form, extents.reach);

@@ -49,11 +49,11 @@ pub(crate) enum Coordinates {
     /// dim for each axis of the output. The dims of `indices` for batch axes and window axes give
     /// the number of repetitions and the size of a window.
     Placed { axis: usize },
-    /// Sequences of `len` consecutive rows along `axis` of a cache. `axis` is the last axis that
-    /// tuples address. `indices` holds the position on `axis` of the first row of each sequence.
-    /// There is one sequence for each position on axis 0. The coordinates on all axes before `axis`
-    /// are the positions of the tuple along the dims of the list. The field `list` of the form is
-    /// not used.
+    /// Sequences of `len` consecutive rows along `axis` of a cache. The axis `axis` is the last
+    /// axis that tuples address. The tensor `indices` holds the position on `axis` of the first row
+    /// of each sequence. There is one sequence for each position on axis 0. The coordinates on all
+    /// axes before `axis` are the positions of the tuple along the dims of the list. The field
+    /// `list` of the form is not used.
     Sequences {
         axis: usize,
         len: usize,

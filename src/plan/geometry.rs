@@ -11,9 +11,9 @@
 use crate::error::ScatterError;
 use crate::operand::{Dims, offset_of, unravel};
 
-/// Loop with its number of iterations and its two strides, in elements. `dst` is the stride in the
-/// tensor that is written, and `src` is the stride in the tensor that is read. For a gather, `dst`
-/// and `src` have these meanings only after [`Geometry::exchanged`].
+/// Loop with its number of iterations and its two strides, in elements. The field `dst` is the
+/// stride in the tensor that is written. The field `src` is the stride in the tensor that is read.
+/// For a gather, `dst` and `src` have these meanings only after [`Geometry::exchanged`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) size: usize,
@@ -365,8 +365,8 @@ impl Geometry {
     }
 
     /// Exchanges `dst` and `src` of all loops, for a gather. After the exchange, `dst` has offsets
-    /// and strides in the output, which has one window for each tuple. `src` has offsets and
-    /// strides in the data, whose windows destination numbers address.
+    /// and strides in the output, which has one window for each tuple. The field `src` has offsets
+    /// and strides in the data, whose windows destination numbers address.
     pub(crate) fn exchanged(self) -> Self {
         Self {
             outer: self.outer.exchanged(),

@@ -59,9 +59,9 @@ impl WindowOffsets {
         self.base + offset(&self.repetitions, number)
     }
 
-    /// Returns the offset of a window relative to window 0 of its repetition. `number` is the
-    /// position of the window in the list of windows: a destination number, or the position of a
-    /// tuple.
+    /// Returns the offset of a window relative to window 0 of its repetition. The argument `number`
+    /// is the position of the window in the list of windows: a destination number, or the position
+    /// of a tuple.
     pub(crate) fn of_window(&self, number: usize) -> isize {
         offset(&self.windows, number)
     }

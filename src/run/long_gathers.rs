@@ -205,7 +205,8 @@ mod tests {
     }
 
     /// Returns the recorded [`Work`] of two calls: a gather of 600 elements, and a scatter that
-    /// adds 600 elements. `is_new`: whether the outputs of both calls are marked as new memory.
+    /// adds 600 elements. The argument `is_new` states whether the outputs of both calls are marked
+    /// as new memory.
     fn works(is_new: bool) -> [Vec<Work>; 2] {
         let (data, indices) = ([0.5_f64; 300], [7_i64; 600]);
         let (mut gathered, mut sums) = ([0.0; 600], data);

@@ -7,9 +7,10 @@
 //! elements (module `ranges`).
 //!
 //! Usually the updates are applied to a copy of the output, so that an error leaves the output
-//! unchanged. The updates are applied directly to the output if the output already holds the data,
-//! and either the output is new memory or indices out of bounds are skipped or clamped. Private
-//! copies may be used whether or not an error must leave the output unchanged.
+//! unchanged. The updates are applied directly to the output if two conditions hold. First, the
+//! output already holds the data. Second, the output is new memory, or indices out of bounds are
+//! skipped or clamped. Private copies may be used whether or not an error must leave the output
+//! unchanged.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -237,8 +238,8 @@ impl<'a> LongList<'a> {
     }
 
     /// Returns the error of the first invalid index in the tuples from `first` to the end of the
-    /// list. `first` is the position of the first tuple of a part of the list: the first part in
-    /// which a worker found an invalid index.
+    /// list. The argument `first` is the position of the first tuple of the first part of the list
+    /// in which a worker found an invalid index.
     fn check_from(&self, first: usize) -> Result<(), ScatterError> {
         self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }

@@ -296,8 +296,9 @@ pub(crate) fn check_dtype(
 /// Checks the memory of a scatter whose contents are not all `Contents::Rust`. Returns the data to
 /// copy, or `None` if the call is in place. `moves`: whether updates replace the existing values.
 ///
-/// Returns an error if the output shares memory with an input, if the call would move booleans that
-/// may be any byte into Rust booleans, or if there is no data and the output may be uninitialised.
+/// Returns an error if the output shares memory with an input. Returns an error if the call would
+/// move booleans that may be any byte into Rust booleans. Returns an error if the call has no data
+/// and the output may be uninitialised.
 #[inline(never)]
 fn check_memory<'a>(
     moves: bool,

@@ -176,8 +176,8 @@ pub(crate) unsafe fn prepare<'a>(
     };
     // SAFETY: the caller guarantees that the numbered tensor has the shape of the plan and the
     // strides in `numbered`. The caller also guarantees that the listed tensor has the shape that
-    // the plan requires. `Operands` guarantees that the tensors are valid and that the output
-    // shares no byte with another tensor.
+    // the plan requires. The type `Operands` guarantees that the tensors are valid and that the
+    // output shares no byte with another tensor.
     let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
     Ok(Prepared { transfer, one_run })
 }

@@ -11,7 +11,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::skipped::drop_skipped;
+use super::skipped::{Shares, drop_skipped};
 use crate::error::ScatterError;
 use crate::exec::part;
 use crate::exec::scratch;
@@ -80,13 +80,14 @@ pub(crate) fn make_plan(
         rules: planning.rules,
         execution,
     };
+    let mut shares = Shares::default();
     let piece = match &mut destinations {
-        Destinations::Narrow(numbers) => work.resolve(first, numbers),
-        Destinations::Wide(numbers) => work.resolve(first, numbers),
+        Destinations::Narrow(numbers) => work.resolve(first, numbers, &mut shares),
+        Destinations::Wide(numbers) => work.resolve(first, numbers, &mut shares),
     }?;
     let (mut positions, mut facts) = (None, piece.facts);
     if piece.skipped > 0 {
-        let applied = drop_skipped(&mut destinations, piece.skipped, execution)?;
+        let applied = drop_skipped(&mut destinations, piece.skipped, &shares, execution)?;
         (positions, facts) = (Some(applied.positions), applied.facts);
     }
     let mut plan = IndexPlan::new(output, form, layout, scale, destinations, positions, facts)?;
@@ -192,8 +193,14 @@ impl Numbering<'_> {
     /// workers of the pool compute the destination numbers of other lists, in pieces.
     ///
     /// If several pieces have an error, the function returns the error of the piece that is first
-    /// in the list. The error therefore does not depend on the number of pieces.
-    fn resolve<N: Number>(&self, first: usize, numbers: &mut [N]) -> Result<Piece, ScatterError> {
+    /// in the list. The error therefore does not depend on the number of pieces. If the pool
+    /// computes the numbers, the function describes the pieces in `shares`.
+    fn resolve<N: Number>(
+        &self,
+        first: usize,
+        numbers: &mut [N],
+        shares: &mut Shares,
+    ) -> Result<Piece, ScatterError> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
             let (output, form) = (self.output, self.form);
@@ -219,7 +226,9 @@ impl Numbering<'_> {
             pieces[index].get_or_init(|| self.tuples.resolve(set, first + index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
-        for piece in pieces {
+        shares.len = len;
+        shares.applied = with_room(pieces.len())?;
+        for (piece, chunk) in pieces.into_iter().zip(numbers.chunks(len)) {
             // A piece without a result would have unchecked indices. `run_chunks` has already
             // returned an error if the pool did not run every piece, so this error is only a
             // safeguard.
@@ -228,7 +237,9 @@ impl Numbering<'_> {
                 completed: 0,
                 surplus: 0,
             })?;
-            whole.join(&piece?);
+            let piece = piece?;
+            shares.applied.push(chunk.len() - piece.skipped);
+            whole.join(&piece);
         }
         Ok(whole)
     }

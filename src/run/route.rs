@@ -39,6 +39,7 @@ use crate::exec::small_transfer::can_run;
 use crate::exec::{Direction, Selection, Sizes, is_mostly_overwritten};
 use crate::execution::Execution;
 use crate::kernel::Operation;
+use crate::machine::Machine;
 use crate::operand::Layout;
 use crate::plan::{Extents, Flat, Form, IndexPlan};
 use crate::reduction::{Bounds, Duplicates};
@@ -315,8 +316,7 @@ impl Facts<'_> {
                         && self.can_skip(planning.rules.bounds)
                         // A block of tuples has destination numbers of 32 bits.
                         && flat.elements <= u32::MAX as usize
-                        && self.fits_caches(flat, planning.rules.bounds)
-                        && !self.has_many_workers(flat)
+                        && self.streams_fast(flat, planning.rules.bounds)
                 }
                 // The kernel has offsets of 32 bits, so data has at most `u32::MAX` elements.
                 Direction::Gather => {
@@ -329,14 +329,11 @@ impl Facts<'_> {
             }
     }
 
-    /// Checks whether the list is long enough to be divided among workers, and more than
-    /// [`MAX_RANGES`] workers are free. Workers with private copies do not count, because they
-    /// share the checks of the indices.
-    fn has_many_workers(&self, flat: &Flat) -> bool {
-        let variants = &self.execution.machine_in_use().variants;
-        let bytes = flat.elements.saturating_mul(self.operation.kernels.size);
-        flat.tuples as u64 >= variants.ranged_tuples
-            && bytes as u64 >= variants.ranged_bytes
+    /// Checks whether the route [`Stream`](Route::Stream) may divide the list among workers, and
+    /// more than [`MAX_RANGES`] workers are free. Workers with private copies do not count, because
+    /// they share the checks of the indices.
+    fn has_many_workers(&self, machine: &Machine, flat: &Flat, bytes: usize) -> bool {
+        machine.variants.share_list(flat.tuples, bytes)
             && self.operation.private().is_none()
             && self.execution.begin().workers().parts() > MAX_RANGES
     }
@@ -349,20 +346,24 @@ impl Facts<'_> {
         bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
     }
 
-    /// Checks whether the output of a scatter fits the cache that the table of this module states.
-    /// If the scatter works on a copy of the output, the function also checks that the number of
-    /// tuples is at least [`TUPLES_OF_ELEMENT`] times the number of elements.
-    fn fits_caches(&self, flat: &Flat, bounds: Bounds) -> bool {
+    /// Checks whether the machine runs a scatter fast on the route [`Stream`](Route::Stream): the
+    /// output fits the cache that the table of this module states, and the call does not have
+    /// [many workers](Self::has_many_workers). If the scatter works on a copy of the output, the
+    /// function also checks that the number of tuples is at least [`TUPLES_OF_ELEMENT`] times the
+    /// number of elements.
+    fn streams_fast(&self, flat: &Flat, bounds: Bounds) -> bool {
         let is_in_place = may_write_unchecked(self.is_new, self.copied.is_some(), bounds);
         if !is_in_place && flat.tuples / TUPLES_OF_ELEMENT < flat.elements {
             return false;
         }
-        let [_, second_cache, last_cache] = self.execution.machine_in_use().caches();
+        let machine = self.execution.machine_in_use();
+        let [_, second_cache, last_cache] = machine.caches();
         let limit = match is_in_place {
             true => last_cache / PARTS_OF_LAST_CACHE,
             false => second_cache,
         };
-        flat.elements.saturating_mul(self.operation.kernels.size) as u64 <= limit
+        let bytes = flat.elements.saturating_mul(self.operation.kernels.size);
+        bytes as u64 <= limit && !self.has_many_workers(machine, flat, bytes)
     }
 }
 

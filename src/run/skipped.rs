@@ -10,7 +10,17 @@ use crate::error::ScatterError;
 use crate::exec::scratch;
 use crate::execution::Execution;
 use crate::memory::with_room;
-use crate::plan::{Destinations, Facts, Number, Piece, keep_destinations};
+use crate::plan::{Destinations, Facts, Piece, keep_destinations};
+
+/// The parts of a list whose destination numbers the pool computed. Without parts, the calling
+/// thread computed all numbers.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// Number of tuples of each part, except the last part, which can be shorter.
+    pub(super) len: usize,
+    /// Number of tuples of each part that are not skipped.
+    pub(super) applied: Vec<usize>,
+}
 
 /// The tuples that are not skipped.
 pub(super) struct Applied {
@@ -39,10 +49,11 @@ impl Part<'_> {
 }
 
 /// Removes the entries of skipped tuples from `destinations`. `skipped` is the number of entries to
-/// remove. The pool removes the entries of long lists.
+/// remove. If the pool computed the numbers in `shares`, the pool also removes the entries.
 pub(super) fn drop_skipped(
     destinations: &mut Destinations,
     skipped: usize,
+    shares: &Shares,
     execution: &Execution<'_>,
 ) -> Result<Applied, ScatterError> {
     let applied = destinations.len() - skipped;
@@ -50,16 +61,13 @@ pub(super) fn drop_skipped(
         let spare = scratch::take_spare(applied, Destinations::NARROW);
         Destinations::with_len(applied, Destinations::NARROW, spare)
     };
-    // A list that is stored inline is short. Setting up the buffers and reading the machine would
-    // cost more than the removal. In a longer list, positions are below the number of tuples, so
-    // they have 32 bits too.
+    // Positions are below the number of tuples, so they have 32 bits too.
     if let Destinations::Narrow(numbers) = destinations
-        && numbers.len() > Destinations::INLINE
         && numbers.len() as u64 <= Destinations::NARROW
         && let (mut kept, mut positions) = (buffer()?, buffer()?)
         && let (Destinations::Narrow(to), Destinations::Narrow(at)) = (&mut kept, &mut positions)
     {
-        let facts = keep(numbers, to, at, execution)?;
+        let facts = keep(numbers, to, at, shares, execution)?;
         scratch::put_back(mem::replace(destinations, kept).into_spare());
         return Ok(Applied { positions, facts });
     }
@@ -69,51 +77,37 @@ pub(super) fn drop_skipped(
 }
 
 /// Copies the destination numbers of `numbers` to `kept`, without the entries of skipped tuples,
-/// and their positions to `positions`. Returns the facts about the numbers in `kept`. If the list
-/// has at least `numbered_tuples` tuples ([`Variants`](crate::machine::Variants)), each worker of
-/// the pool copies a part of the list.
+/// and their positions to `positions`. Returns the facts about the numbers in `kept`.
 fn keep(
     numbers: &[u32],
     mut kept: &mut [u32],
     mut positions: &mut [u32],
+    shares: &Shares,
     execution: &Execution<'_>,
 ) -> Result<Facts, ScatterError> {
-    let variants = execution.machine_in_use().variants;
-    if (numbers.len() as u64) < variants.numbered_tuples {
-        let mut whole = Part {
-            numbers,
-            first: 0,
-            kept,
-            positions,
-            piece: Piece::EMPTY,
-        };
+    let part = |numbers, first, kept, positions| Part {
+        numbers,
+        first,
+        kept,
+        positions,
+        piece: Piece::EMPTY,
+    };
+    if shares.applied.len() <= 1 {
+        let mut whole = part(numbers, 0, kept, positions);
         whole.run();
         return Ok(whole.piece.facts);
     }
-    let call = execution.begin();
-    let workers = call.workers();
-    let len = numbers.len().div_ceil(workers.parts()).max(1);
-    let mut counts = with_room(numbers.len().div_ceil(len))?;
-    counts.resize(numbers.len().div_ceil(len), 0);
-    workers.run_chunks(&mut counts, 1, &|index, count| {
-        let part = &numbers[index * len..numbers.len().min((index + 1) * len)];
-        count[0] = part.iter().filter(|number| number.is_destination()).count();
-    })?;
-    let mut parts = with_room(counts.len())?;
-    for (index, (numbers, count)) in numbers.chunks(len).zip(counts).enumerate() {
-        let (own, others) = kept.split_at_mut(count);
-        let (own_positions, other_positions) = positions.split_at_mut(count);
-        (kept, positions) = (others, other_positions);
-        parts.push(Part {
-            numbers,
-            first: index * len,
-            kept: own,
-            positions: own_positions,
-            piece: Piece::EMPTY,
-        });
+    let mut parts = with_room(shares.applied.len())?;
+    let cut = numbers.chunks(shares.len).zip(&shares.applied).enumerate();
+    for (index, (numbers, &applied)) in cut {
+        let (own, own_positions);
+        (own, kept) = kept.split_at_mut(applied);
+        (own_positions, positions) = positions.split_at_mut(applied);
+        parts.push(part(numbers, index * shares.len, own, own_positions));
     }
-    workers.run_chunks(&mut parts, 1, &|_, part| part[0].run())?;
-    let mut piece = Piece::EMPTY;
-    parts.iter().for_each(|part| piece.join(&part.piece));
-    Ok(piece.facts)
+    let call = execution.begin();
+    (call.workers()).run_chunks(&mut parts, 1, &|_, part| part[0].run())?;
+    let mut whole = Piece::EMPTY;
+    parts.iter().for_each(|part| whole.join(&part.piece));
+    Ok(whole.facts)
 }

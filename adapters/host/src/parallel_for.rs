@@ -27,10 +27,11 @@ pub struct HostTasks {
 impl HostTasks {
     /// Runs a parallel-for of the host in which each index calls `task`.
     ///
-    /// `start` starts the host's parallel-for with the function and the pointer that it receives.
-    /// `start` must not return before every call of the function has returned. `start` returns true
-    /// if the host reports success, and false if the host reports a failure. Each task runs in the
-    /// default floating-point mode, whatever the mode of the thread that runs the task.
+    /// The argument `start` starts the host's parallel-for with the function and the pointer that
+    /// it receives. The argument `start` must not return before every call of the function has
+    /// returned. The argument `start` returns true if the host reports success, and false if the
+    /// host reports a failure. Each task runs in the default floating-point mode, whatever the mode
+    /// of the thread that runs the task.
     ///
     /// This function does not check that the host runs each index exactly once. The caller
     /// must check this, for example by counting in `task`.

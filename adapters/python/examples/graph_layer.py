@@ -50,8 +50,8 @@ print(f"{nodes:,} nodes, {edges:,} edges, {width} features")
 # ## One layer by hand
 #
 # One call of `scatter_update` with `reduction="mean"` computes the means. numpy needs three operations: a
-# sum, a count and a division. `include_self=False` excludes the existing zeros of the output from the
-# means. The rows of nodes without a neighbour keep these zeros.
+# sum, a count and a division. The option `include_self=False` excludes the existing zeros of the output
+# from the means. The rows of nodes without a neighbour keep these zeros.
 #
 # The edges of the graph do not change. A program can therefore make one plan and use it for all layers
 # and all epochs.

@@ -115,8 +115,8 @@ pub(crate) struct Array<'py> {
     strides: Dims<isize>,
     is_contiguous: bool,
     /// The shape and strides of the owner (the Python array object), saved before a method of this
-    /// type replaced `shape` and `strides`. `None` if no method has replaced `shape` or `strides`,
-    /// or if `is_new` is true.
+    /// type replaced `shape` and `strides`. The value is `None` if no method has replaced `shape`
+    /// or `strides`, or if `is_new` is true.
     original: Option<Box<Original>>,
     is_writable: bool,
     /// Whether numpy made this array from an object that is not an array.

@@ -57,8 +57,9 @@ impl Pool for Threads {
     }
 }
 
-/// Returns the pool for the argument `threads` of a Python function: the calling thread for 1, at
-/// most `threads` threads of the thread pool for a larger number, and all threads for `None`.
+/// Returns the pool for the argument `threads` of a Python function. The pool is the calling thread
+/// for 1, and all threads for `None`. For a larger number, the pool is at most `threads` threads of
+/// the thread pool.
 pub(crate) fn pool(threads: Option<isize>) -> Threads {
     let limit = threads.map_or(usize::MAX, isize::unsigned_abs);
     let pool: &'static dyn Pool = match threads {

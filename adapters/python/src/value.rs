@@ -64,9 +64,9 @@ impl Value {
     /// value could give another result than numpy.
     ///
     /// numpy computes with a Python integer in 64 bits, and truncates the result to the dtype of
-    /// the array. `wraps` is true for sums, differences and products: they give the same result if
-    /// the integer is truncated before the computation. Minima and maxima do not, so for them the
-    /// integer must fit in `dtype`.
+    /// the array. The variable `wraps` is true for sums, differences and products. These operations
+    /// give an equal result if the integer is truncated before the computation. Minima and maxima
+    /// can give another result, so their integer must fit in `dtype`.
     pub(crate) fn of_integer(dtype: DType, value: i64, wraps: bool) -> Option<Self> {
         macro_rules! cut {
             ($type:ty) => {{

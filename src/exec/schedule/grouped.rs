@@ -126,8 +126,9 @@ struct Groups<'a> {
 
 impl Groups<'_> {
     /// Combines the updates of whole groups in one repetition. A group has all tuples of one
-    /// destination. `positions` is the range of the sorted list that has the tuples of these
-    /// groups. `origin` has the offsets of the repetition in the output and in the updates.
+    /// destination. The argument `positions` is the range of the sorted list that has the tuples of
+    /// these groups. The argument `origin` has the offsets of the repetition in the output and in
+    /// the updates.
     ///
     /// # Safety
     ///
@@ -160,9 +161,9 @@ impl Groups<'_> {
     }
 
     /// Combines the updates of at most [`GROUPS`] groups. A group has all tuples of one
-    /// destination. The function calls the kernel once for each run of `window`, that is, for each
-    /// innermost loop over elements at one stride. `src` is the offset at which the repetition
-    /// begins in the updates.
+    /// destination. The function calls the kernel once for each run of `window`. A run is an
+    /// innermost loop over elements at one stride. The argument `src` is the offset at which the
+    /// repetition begins in the updates.
     ///
     /// # Safety
     ///

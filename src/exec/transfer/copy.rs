@@ -45,8 +45,9 @@ impl Access {
         let streams = bytes as u64 >= self.context.variants.stream_bytes;
         self.each_cut(whole, touched >= PARALLEL_BYTES, workers, &|span| {
             // SAFETY: as the function's Safety section states, the elements of `whole` are elements
-            // of the output and of data, and only this call uses the output. `each_cut` gives each
-            // task a separate part of `whole`, so no other task uses the elements of `span`.
+            // of the output and of data, and only this call uses the output. The method `each_cut`
+            // gives each task a separate part of `whole`, so no other task uses the elements of
+            // `span`.
             unsafe {
                 self.copy_span(span, (0, 0), streams);
                 self.multiply_span(span, 0);
@@ -157,8 +158,8 @@ impl<'a> Divided<'a, '_> {
         self.each_cut_of_output(&|span| {
             #[expect(unsafe_code, reason = "tasks copy disjoint columns")]
             // SAFETY: a `CopyGeometry` describes elements of data and output, which have one shape.
-            // `each_cut` gives each worker a separate part of the output, and the tasks of the
-            // division have not begun. So nothing else uses the elements of `span`.
+            // The method `each_cut` gives each worker a separate part of the output, and the tasks
+            // of the division have not begun. So nothing else uses the elements of `span`.
             unsafe {
                 self.transfer.access.copy_span(span, (0, 0), streams);
             }
@@ -176,9 +177,9 @@ impl<'a> Divided<'a, '_> {
         self.each_cut_of_output(&|span| {
             #[expect(unsafe_code, reason = "tasks multiply disjoint columns")]
             // SAFETY: a `CopyGeometry` describes elements of the output, which the copy and the
-            // tasks of the division have initialised. `each_cut` gives each worker a separate part
-            // of the output, and the tasks of the division have ended. So nothing else uses the
-            // elements of `span`.
+            // tasks of the division have initialised. The method `each_cut` gives each worker a
+            // separate part of the output, and the tasks of the division have ended. So nothing
+            // else uses the elements of `span`.
             unsafe {
                 self.transfer.access.multiply_span(span, 0);
             }

@@ -155,7 +155,8 @@ impl Transfer<'_> {
     }
 
     /// Returns what a list of collected tuples stores for each tuple, in addition to the tuple's
-    /// destination number. `read` is the offset of the window of tuple 0 in the updates.
+    /// destination number. The argument `read` is the offset of the window of tuple 0 in the
+    /// updates.
     fn beside(&self, read: isize) -> Beside {
         match self.single_elements() {
             Some(elements) if self.is_one_value() => {
@@ -173,10 +174,10 @@ impl Transfer<'_> {
     /// # Safety
     ///
     /// `list` has the destination number and the position (or value) of each collected tuple, as
-    /// `beside` states. `window` is the form of the tuples' windows, and `origin` has the offsets
-    /// of the repetition. During the call, nothing else writes the windows that are read, and
-    /// nothing else reads or writes the windows that are written. If `streams` is set, no two of
-    /// these tuples write the same window.
+    /// `beside` states. The argument `window` is the form of the tuples' windows. The argument
+    /// `origin` has the offsets of the repetition. During the call, nothing else writes the windows
+    /// that are read, and nothing else reads or writes the windows that are written. If `streams`
+    /// is set, no two of these tuples write the same window.
     #[expect(unsafe_code, reason = "passes single elements directly to a kernel")]
     unsafe fn apply_collected<N: Width>(
         &self,

@@ -240,9 +240,9 @@ impl Transfer<'_> {
             (joins, streams, self.rows(window), N::for_rows(list.numbers))
         {
             // SAFETY: the caller guarantees that nothing else writes the read windows or accesses
-            // the written windows, as `apply_listed` requires. `rows` has returned `kernel` and
-            // `form` after it checked that windows are contiguous in the source and in the
-            // destination.
+            // the written windows, as `apply_listed` requires. The method `rows` has returned
+            // `kernel` and `form` after it checked that windows are contiguous in the source and in
+            // the destination.
             return unsafe {
                 self.apply_rows(kernel, form, (numbers, list.positions), (written, read));
             };
@@ -275,8 +275,8 @@ impl Transfer<'_> {
             let (dst, src) = (self.access.written_at(dst), self.access.read_at(src));
             let form = RowsForm { sources, ..form };
             // SAFETY: the caller guarantees that the read rows of the tuples can be read, that the
-            // written rows can be written, and that nothing else accesses the written rows.
-            // `sources` has the position of each tuple in the listed tensor. If `sources` is
+            // written rows can be written, and that nothing else accesses the written rows. The
+            // field `sources` has the position of each tuple in the listed tensor. If `sources` is
             // `None`, the positions are consecutive, and `src` is the address of the first row.
             unsafe { kernel(dst, src, numbers, form) };
         };

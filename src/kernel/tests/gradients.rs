@@ -60,9 +60,9 @@ fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32
         factor_of_updates: 2.0,
     };
     let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have a maximum");
-    // SAFETY: the call has one group, with one destination and `tuples` sources. `gradient`, `data`
-    // and `of_data` each have one row, for this destination. `updates` and `of_updates` each have
-    // one row for each source.
+    // SAFETY: the call has one group, with one destination and `tuples` sources. The tensors
+    // `gradient`, `data` and `of_data` each have one row, for this destination. The tensors
+    // `updates` and `of_updates` each have one row for each source.
     unsafe { kernel(&tensors, &[group], &shares) };
     (of_data, of_updates)
 }

@@ -60,8 +60,8 @@ impl IndexRules {
 /// An integer type of indices.
 pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + Pod {
     /// Returns the position of the coordinate on its axis. If the coordinate is out of bounds, the
-    /// result is at least the size of the axis. `wrap` is the size of the axis if negative
-    /// coordinates count from the end, else 0.
+    /// result is at least the size of the axis. The argument `wrap` is the size of the axis if
+    /// negative coordinates count from the end, else 0.
     fn position(self, wrap: u64) -> u64;
 }
 

@@ -65,8 +65,8 @@ fn is_expanded<I: Coordinate>(
         (0..runs).all(|number| {
             let start = row + offset(around, number);
             // SAFETY: `around`, `run` and `step` have the sizes and strides of the layout, so the
-            // offsets are offsets of elements, as for `row` above. `I` is the type of the indices,
-            // because `is_expanded_along` has dispatched on it.
+            // offsets are offsets of elements, as for `row` above. The type `I` is the type of the
+            // indices, because `is_expanded_along` has dispatched on it.
             unsafe { is_all(indices, start, step, run, first[0]) }
         })
     }))

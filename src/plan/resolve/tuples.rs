@@ -607,10 +607,10 @@ impl<'a> Tuples<'a> {
     /// Computes the destination numbers of a block of tuples and applies the bounds rule. Skipped
     /// tuples get [`Number::SKIPPED`]. Returns the number of skipped tuples.
     ///
-    /// On entry, `numbers` holds the base number of each tuple: the destination number that the
-    /// tuple would have if all coordinates that are read were 0. `offset` returns the offset of the
-    /// first coordinate that is read, for a position in the block. The first tuple of the block is
-    /// tuple `first` of the list.
+    /// On entry, `numbers` holds the base number of each tuple. The base number is the destination
+    /// number that the tuple would have if all coordinates that are read were 0. The function
+    /// `offset` returns the offset of the first coordinate that is read, for a position in the
+    /// block. The first tuple of the block is tuple `first` of the list.
     ///
     /// # Safety
     ///

@@ -78,9 +78,9 @@ impl Kept {
 /// Methods for blocks with skipped tuples. The number that marks a skipped tuple is not an element
 /// number of the output, so the function [`filter`] does not select this number.
 impl LongList<'_> {
-    /// Applies the updates of the tuples of a block, except skipped tuples. `first` is the first
-    /// tuple of the block. `numbers` has the element number of each tuple's destination, or the
-    /// mark of a skipped tuple.
+    /// Applies the updates of the tuples of a block, except skipped tuples. The argument `first` is
+    /// the first tuple of the block. The argument `numbers` has the element number of each tuple's
+    /// destination, or the mark of a skipped tuple.
     ///
     /// # Safety
     ///
@@ -120,8 +120,8 @@ impl LongList<'_> {
     }
 
     /// Applies `one`, the single value of all updates, to the destination of each tuple of a block,
-    /// except skipped tuples. `numbers` has the element number of each tuple's destination, or the
-    /// mark of a skipped tuple.
+    /// except skipped tuples. The argument `numbers` has the element number of each tuple's
+    /// destination, or the mark of a skipped tuple.
     ///
     /// # Safety
     ///

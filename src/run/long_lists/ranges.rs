@@ -67,8 +67,7 @@ impl LongList<'_> {
     /// the list (no other worker, no fast filter, or an invalid index in the sample). The result is
     /// also `None` if one worker is as fast (little work, or one range with most of the tuples).
     pub(super) fn ranges(&self, workers: &Workers<'_>) -> Option<Ranges> {
-        let (tuples, bytes) = (self.flat.tuples as u64, self.bytes as u64);
-        let is_long = tuples >= self.variants.ranged_tuples && bytes >= self.variants.ranged_bytes;
+        let is_long = self.variants.share_list(self.flat.tuples, self.bytes);
         let has_values = self.is_one_value || matches!(self.operation.kernels.size, 1 | 2 | 4 | 8);
         let is_narrow = u32::try_from(self.flat.elements).is_ok();
         let has_filter = has_values && is_narrow && is_fast(self.set);

@@ -17,9 +17,10 @@ from .sessions import BUILT_IN, NDSCATTER
 
 # Maximum ratio in a geometric mean. A ratio above `CAP` counts as `CAP`.
 CAP = 5.0
-# Targets. `AIMS`: minimum of the geometric mean of a table's ratios. `AIM_WRONG`: minimum of a
-# ratio if the built-in kernel's result is wrong. `AIM_SLOWER_US`: maximum of ndscatter's time minus
-# the built-in time in table C (short runs), in microseconds.
+# Targets. The numbers in `AIMS` are minima of the geometric mean of a table's ratios. The number
+# `AIM_WRONG` is the minimum of a ratio if the built-in kernel's result is wrong. The number
+# `AIM_SLOWER_US` is the maximum of ndscatter's time minus the built-in time in table C (short
+# runs), in microseconds.
 AIMS = {"A": 2.0, "B": 1.5, "D": 1.0}
 AIM_WRONG = 1.0
 AIM_SLOWER_US = 2.0

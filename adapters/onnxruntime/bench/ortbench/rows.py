@@ -131,8 +131,8 @@ _THROUGHPUT = [
 ]
 
 # Names of the rows that are also measured with constant indices, as the variant "constant". In
-# practice, the indices of these operations are often constants of the model: the edges of a graph,
-# the positions of a mask, or a fixed layout of elements in memory.
+# practice, the indices of these operations are often constants of the model. Examples are the edges
+# of a graph, the positions of a mask, and a fixed layout of elements in memory.
 _CONSTANT = [
     "gnn_add", "gnn_max", "moe_add", "elem_unique", "elem_random_add", "histogram_add", "seed_nd",
     "seed_update", "elements_1d_add", "elements_graph_add", "elements_columns_add",

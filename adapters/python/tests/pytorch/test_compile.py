@@ -63,7 +63,7 @@ def test_functions_that_run_on_the_kernels(backend, threads, spy):
                 called.add(name)
             expected = call(table, index, updates)
         if name in called:
-            # The result of a function that inductor compiles to C++ loops is not compared: if two
+            # The result of a function that inductor compiles to C++ loops is not compared. If two
             # updates replace one row of the table, inductor's loops and PyTorch's kernels do not
             # define which update stays.
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -227,8 +227,9 @@ def test_the_printed_form_of_functions_has_their_names():
     )
 
 
-# For each function, a call that was slower on ndscatter's kernel than on PyTorch's on at least one
-# measured machine, and whether ndscatter's kernel runs the call if `only` names the function.
+# For each function, a call and a bool. On at least one measured machine, the call was slower on
+# ndscatter's kernel than on PyTorch's kernel. The bool states whether ndscatter's kernel runs the
+# call if `only` names the function.
 LOSSES = {
     "scatter_add": (lambda: CALLS["scatter_add"](*edges()), True),
     "scatter_reduce": (lambda: CALLS["scatter_reduce"](*edges()), True),

@@ -4,7 +4,8 @@
 # 2. Installs the wheel into a virtual environment under cargo's target folder. The virtual
 #    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again,
 #    unless tests/requirements.txt has changed.
-# 3. Runs pytest.
+# 3. Compiles the native kernels for PyTorch.
+# 4. Runs pytest.
 # With `full`, the tests run all test cases of PyTorch's own suite instead of a tenth of them, and
 # train graph networks of PyG (PyTorch Geometric).
 # This script requires Rust, a C++ compiler, Python 3.11 or newer and access to PyPI.
@@ -47,4 +48,5 @@ Linux:*-abi3-manylinux_*) ;;
 Linux:*) echo "the wheel has no manylinux tag: $wheel" >&2 && exit 1 ;;
 esac
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
+"$python" -m ndscatter.torch build
 "$python" -m pytest -q -p no:cacheprovider "$@"

@@ -278,6 +278,11 @@ impl<'a, 'w> Model<'a, 'w> {
             + far * beyond(self.machine.page_table_reach())
     }
 
+    /// Returns the ratio for the costs per tuple of the schedules by destination and by partition.
+    fn tuple_factor(&self) -> f64 {
+        factor_if(self.load.is_single(), self.machine.rates.single_tuple)
+    }
+
     /// Returns the nanoseconds of reading `rows` rows of `window` bytes at random positions in
     /// updates of `bytes` bytes. The worker knows the positions well before it reads the rows.
     fn random_rows_cost(&self, rows: f64, window: f64, bytes: f64) -> f64 {
@@ -327,6 +332,9 @@ impl<'a, 'w> Model<'a, 'w> {
         if load.is_ordered() {
             random *= rates.ascending;
         }
+        if load.is_single() {
+            random *= rates.single_line;
+        }
         let new_line = factor_if(walk.window < LINE, 1.0 - load.neighbours.in_line);
         let first = new_line * (ordered_part * ordered + others * random);
         let next = ordered_part * ordered
@@ -335,7 +343,8 @@ impl<'a, 'w> Model<'a, 'w> {
         let written = streamed * walk.tuples * (first + (lines(walk.window) - 1.0) * next);
         let working_set = walk.updates + walk.destinations;
         let read = walk.updates / LINE * self.line_cost(working_set, walk.sharers, rates.read);
-        let listed = term_if(walk.is_listed, walk.tuples * rates.listed);
+        let listed = walk.tuples * rates.listed * self.tuple_factor();
+        let listed = term_if(walk.is_listed, listed);
         let is_joined = load.work.joins && !walk.is_listed;
         let each = if is_joined {
             rates.joined + load.breaks * rates.joined_run
@@ -531,7 +540,8 @@ impl<'a, 'w> Model<'a, 'w> {
             ..walk
         };
         let mut spent = self.walk_time(own);
-        spent.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
+        let filtered = walk.tuples * rates.filtered + own.tuples * rates.kept;
+        spent.instructions += filtered * self.tuple_factor();
         // A worker with half of the tuples reads about every second row of the updates. Reading
         // every second row costs no more per row than reading all rows in order. With many workers,
         // the rows of a worker are as far apart as the rows of a partition.
@@ -552,7 +562,8 @@ impl<'a, 'w> Model<'a, 'w> {
             (true, false) => 0.0,
         };
         let prepared = WorkerTime {
-            instructions: walk.tuples * prepared + partitions * rates.partition,
+            instructions: walk.tuples * prepared * self.tuple_factor()
+                + partitions * rates.partition,
             memory: 0.0,
         };
         let mut spent = self.walk_time(Walk {

@@ -1,17 +1,20 @@
 """Benchmark of PyTorch's functions with PyTorch's kernels and under `ndscatter.torch.enable()`.
 
     python bench/pytorch.py            # the workloads of docs/performance.md
-    python bench/pytorch.py --sizes    # ratios by number of elements; _kernels.py has limits from these ratios
-    python bench/pytorch.py --calls    # overhead of `enable` for small calls, which PyTorch runs
+    python bench/pytorch.py --gathers  # gathers from the tables of these workloads
+    python bench/pytorch.py --sizes    # ratios by number of elements; src/torch has limits from these ratios
+    python bench/pytorch.py --calls    # overhead of `enable` for calls that PyTorch runs
 
 A ratio is the time with PyTorch's kernels divided by the time under `enable`. Each round measures the
-call with PyTorch's kernels, then under `enable`. A reported time is the minimum over the rounds.
+call several times with PyTorch's kernels, then several times under `enable`. A reported time is the
+minimum over the rounds of the mean of these calls. The first calls after a switch are not measured:
+new results then lie in memory that the allocator has just obtained, and page faults take longer than
+the call.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import time
 
@@ -113,14 +116,15 @@ def compare(call, rounds: int, repeats: int = 0, always: bool = False) -> tuple[
     """
     if not repeats:
         call()
-        repeats = max(1, round(2e-3 / timed(call, 1)))
+        repeats = max(3, round(2e-3 / timed(call, 1)))
     best = [math.inf, math.inf]
     for _ in range(rounds):
-        call()
-        best[0] = min(best[0], timed(call, repeats))
-        with ndscatter.torch.enable(always=always):
-            call()
-            best[1] = min(best[1], timed(call, repeats))
+        for at, is_enabled in enumerate((False, True)):
+            handle = ndscatter.torch.enable(always=always) if is_enabled else None
+            timed(call, 2)
+            best[at] = min(best[at], timed(call, repeats))
+            if handle:
+                handle.disable()
     return best[0], best[1]
 
 
@@ -204,30 +208,94 @@ def sizes(rounds: int) -> None:
             print(f"{name:>25} " + " ".join(f"{ratio:6.2f}" for ratio in ratios), flush=True)
 
 
-def calls(rounds: int) -> None:
-    """Print times of calls with 4 indices, in microseconds: without `enable`, with `enable`, difference.
+def staying():
+    """Yield name and call of calls that PyTorch's kernels run also under `enable`."""
+    g = torch.Generator().manual_seed(5)
+    table, line = torch.zeros(64, 64), torch.zeros(1000)
+    few, lanes = torch.randint(0, 64, (8,), generator=g), torch.randint(0, 64, (64, 8), generator=g)
+    many, updates = torch.randint(0, 1000, (200,), generator=g), torch.randn(200, generator=g)
+    mask = torch.rand(64, generator=g) > 0.5
+    yield "scatter_add_, lanes", lambda: table.scatter_add_(1, lanes, table[:, :8])
+    yield "scatter_, lanes, value", lambda: table.scatter_(1, lanes, 1.0)
+    yield "scatter_reduce_, 200 elements", lambda: line.scatter_reduce_(0, many, updates, "amax")
+    yield "scatter_add, 200 elements", lambda: line.scatter_add(0, many, updates)
+    yield "index_add_, 200 elements", lambda: line.index_add_(0, many, updates)
+    yield "index_add_, last axis", lambda: table.index_add_(1, few, table[:, :8])
+    yield "index_fill_, 8 rows", lambda: table.index_fill_(0, few, 0.0)
+    yield "put_, 200 elements", lambda: line.put_(many, updates)
+    yield "t[i], 8 elements", lambda: line[few]
+    yield "t[mask]", lambda: table[mask]
+    yield "t[mask] = 0", lambda: table.index_put_((mask,), line[0])
+    yield "index_select, 8 rows", lambda: table.index_select(0, few)
+    yield "take, 8 elements", lambda: line.take(few)
+    yield "gather, lanes", lambda: table.gather(1, lanes)
+    yield "embedding_dense_backward, 8 rows", lambda: torch.ops.aten.embedding_dense_backward(
+        table[:8], few, 64, -1, False
+    )
 
-    PyTorch's kernels run these calls also under `enable`, so the difference is the overhead of `enable`.
+
+def calls(rounds: int) -> None:
+    """Print times of calls that PyTorch's kernels run, in nanoseconds.
+
+    The columns are the time without `enable`, the time with `enable`, and the difference: the
+    overhead of `enable`. A median over the rounds is less noisy here than a minimum.
     """
-    for name, call in itertools.chain(small_calls(4, 1), small_calls(4, 4)):
-        theirs, ours = compare(call, rounds, 2000)
-        print(f"{name:>25} {theirs * 1e6:7.2f} {ours * 1e6:7.2f} {(ours - theirs) * 1e6:+7.2f}")
+    count = 20_000
+    for name, call in staying():
+        before = ndscatter.torch.calls()
+        with ndscatter.torch.enable():
+            call()
+        assert ndscatter.torch.calls() == before, f"{name} stays with PyTorch"
+        differences, times = [], []
+        for _ in range(rounds):
+            theirs, ours = compare(call, 1, count // 10)
+            differences.append(ours - theirs)
+            times.append(theirs)
+        theirs, difference = min(times), sorted(differences)[rounds // 2]
+        print(f"{name:>35} {theirs * 1e9:7.0f} {(theirs + difference) * 1e9:7.0f} {difference * 1e9:+7.0f}")
+
+
+def gathers(rounds: int) -> None:
+    """Print one row per gather from the tables of the workloads."""
+    print("| workload | function | torch, ms | enabled, ms | ratio |\n|---|---|---|---|---|")
+    ratios = []
+    for name, table, index, _ in workloads(1):
+        wide = index.reshape(-1, *[1] * (table.dim() - 1)).expand(-1, *table.shape[1:])
+        programs = {
+            "t[i]": lambda: table[index],
+            "index_select": lambda: table.index_select(0, index),
+            "gather": lambda: table.gather(0, wide),
+        }
+        if table.dim() == 1:
+            programs["take"] = lambda: table.take(index)
+        for function, call in programs.items():
+            theirs, ours = compare(call, rounds)
+            ratios.append(theirs / ours)
+            print(f"| {name} | {function} | {theirs * 1e3:.3f} | {ours * 1e3:.3f} | {ratios[-1]:.2f} |", flush=True)
+    print(f"\ngeometric mean of {len(ratios)} rows: {mean(ratios):.2f}, minimum: {min(ratios):.2f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--calls", action="store_true")
+    parser.add_argument("--gathers", action="store_true")
+    parser.add_argument("--deterministic", action="store_true", help="in PyTorch's deterministic mode")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plot", metavar="FILE", help="draw a bar chart; needs matplotlib")
     parser.add_argument("--scale", type=int, default=1, help="divides the number of updates")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    torch.use_deterministic_algorithms(options.deterministic)
+    print(f"PyTorch {torch.__version__}, {options.threads} threads; {ndscatter.torch.enable()}\n")
+    ndscatter.torch.disable()
     if options.sizes:
         sizes(options.rounds)
     elif options.calls:
         calls(options.rounds)
+    elif options.gathers:
+        gathers(options.rounds)
     else:
         ratios = table(options.rounds, options.scale)
         if options.plot:

@@ -4,7 +4,7 @@
 //! This module reads numpy arrays, DLPack tensors, and objects that numpy converts to an array. The
 //! module does not depend on operators. All code that accesses memory of other libraries is in this
 //! module and its submodules. The only exception is the access to PyTorch's tensors in
-//! `torch/raw.rs`.
+//! `torch/tensor.rs` and `torch/native.rs`.
 
 #![allow(
     unsafe_code,

@@ -3,26 +3,42 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `raw` | PyTorch's tensors and threads; all unsafe code of this module |
-//! | `kernels` | the call of the crate for each of PyTorch's operators |
+//! | `connection` | PyTorch's C functions and threads |
+//! | `tensor` | PyTorch's tensors as addresses and layouts |
+//! | `call` | the function and the arguments of a call |
+//! | `dispatch` | the steps of a call; which module has the rules of a function |
+//! | `scattering`, `put`, `embedding`, `gathers` | the rules of PyTorch's functions, and the calls that gain |
+//! | `indices` | lists of index tensors |
+//! | `python` | entry of kernels that are Python functions |
+//! | `native` | entry of kernels in C++ (`python/ndscatter/torch/shim.cpp`) |
 //! | `gate` | dispatch of a call by the number of elements of its tensors |
 //! | `gradients` | the package's own operators and their gradients |
 //!
-//! Each function of `kernels` returns whether it has run the call. After the value false, the
-//! output is unchanged, and the Python package calls PyTorch's own kernel instead. If the arguments
-//! are wrong, PyTorch's kernel raises PyTorch's error.
+//! A kernel returns whether it has run the call. After the value false, the output is unchanged,
+//! and PyTorch's own kernel runs the call. If the arguments are wrong, PyTorch's kernel raises
+//! PyTorch's error.
 
+mod call;
+mod connection;
+mod dispatch;
+mod embedding;
 mod gate;
+mod gathers;
 mod gradients;
-mod kernels;
-mod raw;
+mod indices;
+mod native;
+mod put;
+mod python;
+mod scattering;
+mod tensor;
 
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let torch = PyModule::new(module.py(), "torch")?;
-    torch.add_function(wrap_pyfunction!(raw::connect, &torch)?)?;
-    kernels::register(&torch)?;
+    torch.add_function(wrap_pyfunction!(connection::connect, &torch)?)?;
+    python::register(&torch)?;
+    native::register(&torch)?;
     gate::register(&torch)?;
     gradients::register(&torch)?;
     module.add("torch", torch)

@@ -6,7 +6,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::raw::elements;
+use super::tensor::elements;
 
 /// A kernel that passes each call, with all arguments, to the kernel `small` or to the kernel
 /// `large`.

@@ -7,7 +7,8 @@ use ndscatter::{Execution, Forward, Gather, Gradients, Operator, Scatter, Scatte
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::raw::{Tensor, run};
+use super::connection::run_detached;
+use super::tensor::Tensor;
 use crate::failure::Failure;
 use crate::options::Meaning;
 
@@ -84,7 +85,7 @@ impl Options {
         same_types(["data", "updates"], [&data, &updates], objects)?;
         self.run_scatter(py, |scatter| {
             let (data, at, updates) = (data.view()?, indices.view()?, updates.view()?);
-            scatter.write_into(data, at, updates, output.view_new()?)
+            scatter.write_into(data, at, updates, output.view_written(false)?)
         })
     }
 
@@ -123,8 +124,14 @@ impl Options {
                 updates: updates.as_ref().map(Tensor::view).transpose()?,
             };
             let wanted = Gradients {
-                data: grad_data.as_ref().map(Tensor::view_new).transpose()?,
-                updates: grad_updates.as_ref().map(Tensor::view_new).transpose()?,
+                data: grad_data
+                    .as_ref()
+                    .map(|to| to.view_written(false))
+                    .transpose()?,
+                updates: grad_updates
+                    .as_ref()
+                    .map(|to| to.view_written(false))
+                    .transpose()?,
             };
             scatter.backward_into(gradient.view()?, forward, indices.view()?, 1.0, wanted)
         })
@@ -141,7 +148,7 @@ impl Options {
         let [output, data] = [tensor("output", output)?, tensor("data", data)?];
         let indices = tensor("indices", indices)?;
         self.run_gather(py, |gather| {
-            gather.write_into(data.view()?, indices.view()?, output.view_new()?)
+            gather.write_into(data.view()?, indices.view()?, output.view_written(false)?)
         })
     }
 
@@ -158,7 +165,7 @@ impl Options {
         let grad_data = tensor("gradient for data", grad_data)?;
         self.run_gather(py, |gather| {
             let (gradient, at) = (gradient.view()?, indices.view()?);
-            gather.backward_into(gradient, at, 1.0, grad_data.view_new()?)
+            gather.backward_into(gradient, at, 1.0, grad_data.view_written(false)?)
         })
     }
 }
@@ -170,10 +177,9 @@ impl Options {
         call: impl FnOnce(Scatter<'_>) -> Result<(), ScatterError> + Send,
     ) -> PyResult<()> {
         let scatter = self.meaning.scatter(self.operator)?;
-        let done = run(py, |pool| {
+        run_detached(py, |pool| {
             call(scatter.execution(Execution::new().pool(pool)))
-        })?;
-        Ok(done.map_err(Failure)?)
+        })
     }
 
     fn run_gather(
@@ -182,10 +188,9 @@ impl Options {
         call: impl FnOnce(Gather<'_>) -> Result<(), ScatterError> + Send,
     ) -> PyResult<()> {
         let gather = self.meaning.gather(self.operator)?;
-        let done = run(py, |pool| {
+        run_detached(py, |pool| {
             call(gather.execution(Execution::new().pool(pool)))
-        })?;
-        Ok(done.map_err(Failure)?)
+        })
     }
 }
 

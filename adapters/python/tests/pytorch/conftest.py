@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import ndscatter.torch
-from ndscatter.torch import _kernels
+from ndscatter._native import torch as native
+from ndscatter.torch import _library, _switch
 
 
 # NDSCATTER_FULL=1 runs all of PyTorch's own test cases (test_op_db.py) and the training of graph
@@ -17,35 +18,45 @@ collect_ignore = [] if IS_FULL else ["test_pyg.py"]
 
 
 class Spy:
-    """Wrapper of the module of native kernels. It counts the calls of all kernels together.
+    """Counts of the calls since the last reset.
 
-    `done` is the number of calls that ndscatter's kernels ran. `refused` is the number of calls
-    that ndscatter's kernels refused, so that PyTorch ran them.
+    `done` is the number of calls that ndscatter's kernels ran. `handed_on` is the number of calls
+    that reached the extension module and that it left to PyTorch.
     """
 
-    def __init__(self, native):
-        self._native = native
-        self.done = self.refused = 0
+    def __init__(self):
+        self.reset()
 
-    def __getattr__(self, name):
-        function = getattr(self._native, name)
+    def reset(self):
+        self._start = native.counts()
 
-        def counted(*arguments):
-            is_done = function(*arguments)
-            if is_done:
-                self.done += 1
-            else:
-                self.refused += 1
-            return is_done
+    @property
+    def done(self):
+        return native.counts()[0] - self._start[0]
 
-        return counted
+    @property
+    def handed_on(self):
+        return native.counts()[1] - self._start[1]
 
 
 @pytest.fixture
-def spy(monkeypatch):
-    spy = Spy(_kernels.native)
-    monkeypatch.setattr(_kernels, "native", spy)
-    return spy
+def spy():
+    return Spy()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def native_kernels():
+    """Builds the native kernels. All tests use them, except tests with the fixture `kernels`."""
+    _library.build()
+
+
+@pytest.fixture(params=["native", "python"])
+def kernels(request, monkeypatch):
+    """Runs a test with native kernels, and again with kernels that are Python functions."""
+    is_native = request.param == "native"
+    original = _switch._library_for
+    monkeypatch.setattr(_switch, "_library_for", lambda wanted: original(is_native))
+    return request.param
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import ndscatter.torch
-from ndscatter.torch import _switch
+from ndscatter.torch import _kernels, _library, _switch
 
 
 def numbers(seed=0):
@@ -65,12 +65,30 @@ CALLS = {
         u, i, t.shape[0], 3, False
     ),
 }
+# Calls of the functions that only native kernels replace.
+NATIVE_CALLS = {
+    "index_fill_": lambda t, i, u: t.clone().index_fill_(0, i - 400, 2.5),
+    "index_fill_ tensor": lambda t, i, u: t.clone().index_fill_(1, i[:3] % 64, u[0, 0]),
+    "put_ add": lambda t, i, u: t.clone().put_(i.reshape(2, -1), u[:, :1], accumulate=True),
+    "index": lambda t, i, u: t[i - 500],
+    "index column": lambda t, i, u: t[:, i % 64],
+    "index tuples": lambda t, i, u: t[i, i % 64 - 64],
+    "index broadcast": lambda t, i, u: t[i[:, None], torch.arange(5)],
+    "index.out": lambda t, i, u: torch.ops.aten.index.Tensor_out(t, [i], out=torch.empty_like(u)),
+    "index_select": lambda t, i, u: t.index_select(0, i),
+    "index_select.out": lambda t, i, u: torch.index_select(t, 0, i, out=torch.empty_like(u)),
+    "take": lambda t, i, u: t.take(i.reshape(3, -1) - 30_000),
+    "take.out": lambda t, i, u: torch.take(t, i, out=torch.empty(len(i), dtype=t.dtype)),
+    "gather": lambda t, i, u: t.gather(0, wide(i, u)),
+    "gather lanes": lambda t, i, u: t.gather(1, wide(i, u)[:500] % 64),
+    "gather.out": lambda t, i, u: torch.gather(t, 0, wide(i, u), out=torch.empty_like(u)),
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_the_same_bits_at_any_number_of_threads(name, spy):
+def test_the_same_bits_at_any_number_of_threads(name, spy, kernels):
     call, inputs = CALLS[name], edges()
-    with ndscatter.torch.enable(only=ndscatter.torch.FUNCTIONS):
+    with ndscatter.torch.enable(always=True):
         results = []
         for threads in (1, 2, 2, 3):
             torch.set_num_threads(threads)
@@ -79,8 +97,27 @@ def test_the_same_bits_at_any_number_of_threads(name, spy):
     assert all(torch.equal(result, results[0]) for result in results)
 
 
+@pytest.mark.parametrize("name", NATIVE_CALLS)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_functions_with_native_kernels_only(name, threads, spy):
+    call = NATIVE_CALLS[name]
+    for dtype in (torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.complex128):
+        inputs = edges(dtype=dtype)
+        torch.set_num_threads(1)
+        expected = call(*inputs)
+        torch.set_num_threads(threads)
+        with ndscatter.torch.enable(always=True):
+            found = call(*inputs)
+        if dtype is torch.bfloat16 and name == "put_ add":
+            torch.testing.assert_close(found, expected, rtol=0.1, atol=10)
+        else:
+            assert torch.equal(found, expected)
+        assert found.stride() == expected.stride()
+    assert spy.done == 5
+
+
 @pytest.mark.parametrize("name", CALLS)
-def test_the_order_is_that_of_the_indices(name):
+def test_the_order_is_that_of_the_indices(name, kernels):
     """The reference is PyTorch on one thread, which applies updates in the order of the indices.
 
     If the name of a call contains "reduce", PyTorch may use another order, and so round the result
@@ -147,14 +184,131 @@ def test_halves_in_a_line_and_at_short_indices():
 
 
 def test_small_calls_stay_with_pytorch(spy):
-    with ndscatter.torch.enable(only=ndscatter.torch.FUNCTIONS):
+    with ndscatter.torch.enable(native=False):
         for call in CALLS.values():
             call(*edges(rows=4, count=4, width=4))
-        # A scatter of single elements along the last axis of a matrix runs on PyTorch's kernel at
-        # any size.
-        table, index = torch.zeros(64, 64), torch.randint(0, 64, (64, 64))
-        table.scatter_add_(1, index, torch.ones(64, 64))
-    assert (spy.done, spy.refused) == (0, 0)
+    assert (spy.done, spy.handed_on) == (0, 0)
+
+
+def line(name, count, table=1 << 12, dtype=torch.float32):
+    """Call a function on a tensor of rank 1."""
+    data, index = torch.zeros(table, dtype=dtype), torch.arange(count) % table
+    updates = torch.ones(count, dtype=dtype)
+    if name == "scatter value":
+        return data.scatter_(0, index, 1.0)
+    if name == "put_":
+        return data.put_(index, updates, accumulate=True)
+    if name in ("index", "take", "gather", "index_select"):
+        return {
+            "index": lambda: data[index],
+            "take": lambda: data.take(index),
+            "gather": lambda: data.gather(0, index),
+            "index_select": lambda: data.index_select(0, index),
+        }[name]()
+    more = ("amax",) if name in ("scatter_reduce", "index_reduce") else ()
+    return getattr(data, f"{name}_")(0, index, updates, *more)
+
+
+# Both sides of every limit of the native kernels: a call, and whether it runs on ndscatter. The
+# limits are in src/torch.
+LARGE = (32 << 20) // 4
+SIDES = {
+    "few": [
+        (lambda name=name, count=count: line(name, count), count == 128)
+        for name in ("scatter", "scatter_add", "scatter_reduce")
+        for count in (128, 129)
+    ],
+    "many": [
+        (lambda name=name, count=count: line(name, count, LARGE + 1), count == 1 << 18)
+        for name in ("scatter", "scatter_add", "scatter_reduce", "scatter value", "index_add")
+        for count in ((1 << 18) - 1, 1 << 18)
+    ],
+    "histogram": [(lambda n=n: line("index_add", n), n == 1 << 18) for n in ((1 << 18) - 1, 1 << 18)],
+    "cache": [
+        (lambda table=table: line("scatter", 1 << 18, table), table > LARGE)
+        for table in (LARGE, LARGE + 1)
+    ],
+    "index_copy": [
+        (lambda: line("index_copy", 1 << 15), True),
+        (lambda: line("index_copy", (1 << 15) + 1), False),
+    ],
+    "no limit": [
+        (lambda: line("index_reduce", 1), True),
+        (lambda: torch.zeros(9).index_put_((torch.tensor([1]),), torch.ones(1)), True),
+        (lambda: torch.zeros(9, 2).index_add_(0, torch.tensor([1]), torch.ones(1, 2)), True),
+        (lambda: torch.zeros(9, 2).scatter_(0, torch.ones(1, 1).long().expand(1, 2), 1.0), True),
+    ],
+    "mean": [
+        (lambda: torch.zeros(2, 64 * 150).scatter_reduce_(
+            1, torch.zeros(2, 150).long(), torch.ones(2, 150), "mean"), True),
+        (lambda: torch.zeros(2, 64 * 150 - 1).scatter_reduce_(
+            1, torch.zeros(2, 150).long(), torch.ones(2, 150), "mean"), False),
+    ],
+    "lanes": [(lambda: torch.zeros(99, 99).scatter_add_(
+        1, torch.zeros(99, 99).long(), torch.ones(99, 99)), False)],
+    "last axis": [(lambda: torch.zeros(9, 99).index_add_(
+        1, torch.zeros(99).long(), torch.ones(9, 99)), False)],
+    "halves": [(lambda: torch.zeros(9, 9).half().index_add_(
+        0, torch.zeros(9).long(), torch.ones(9, 9).half()), False)],
+    "embedding": [
+        (lambda rows=rows: torch.ops.aten.embedding_dense_backward(
+            torch.ones(rows, 32), torch.zeros(rows).long(), 9, -1, False), rows == 64)
+        for rows in (63, 64)
+    ],
+    "index_fill": [
+        (lambda rows=rows, width=width: torch.zeros(9, width).index_fill_(
+            0, torch.zeros(rows).long(), 1.0), taken)
+        for rows, width, taken in [
+            (128, 64, True), (127, 64, False), (131, 63, False), (131_072, 2, True), (131_071, 2, False)
+        ]
+    ],
+    "put_": [(lambda n=n: line("put_", n), n == 4096) for n in (4095, 4096)],
+    "index": [
+        *((lambda n=n: line("index", n), n == 256) for n in (255, 256)),
+        *((lambda n=n: torch.zeros(9, 4)[torch.zeros(n).long()], n == 256) for n in (255, 256)),
+    ],
+    "single gathers": [
+        (lambda name=name, n=n: line(name, n), n == 1024)
+        for name in ("take", "gather") for n in (1023, 1024)
+    ],
+    "gathers beyond the cache": [
+        (lambda name=name, n=n: line(name, n, LARGE + 1), n == 1 << 18)
+        for name in ("take", "gather") for n in ((1 << 18) - 1, 1 << 18)
+    ],
+    "index_select": [
+        (lambda n=n: line("index_select", n), n == 1 << 18) for n in ((1 << 18) - 1, 1 << 18)
+    ],
+    "rows selected": [
+        (lambda n=n, rows=rows: torch.zeros(rows, 2).index_select(0, torch.zeros(n).long()), taken)
+        for n, rows, taken in [
+            (1 << 18, LARGE // 2, False),
+            (1 << 18, LARGE // 2 + 1, True),
+            ((1 << 18) - 1, LARGE // 2 + 1, False),
+        ]
+    ],
+    "rows gathered": [
+        (lambda n=n, rows=rows: torch.zeros(rows, 2).gather(
+            0, torch.zeros(n, 1).long().expand(n, 2)), taken)
+        for n, rows, taken in [
+            (1 << 17, LARGE // 2, False),
+            (1 << 17, LARGE // 2 + 1, True),
+            ((1 << 17) - 1, LARGE // 2 + 1, False),
+        ]
+    ],
+    "gathers of lanes": [(lambda: torch.zeros(99, 99).gather(1, torch.zeros(99, 99).long()), False)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_both_sides_of_each_limit(name, spy, monkeypatch):
+    for call, taken in SIDES[name]:
+        spy.reset()
+        with ndscatter.torch.enable():
+            call()
+        assert spy.done == int(taken), call
+        with ndscatter.torch.enable(always=True):
+            call()
+        assert spy.done == int(taken) + 1, call
 
 
 def test_set_num_threads_is_obeyed():
@@ -193,22 +347,113 @@ def takes_over(spy, call=CALLS["scatter_add_"]):
     return spy.done > before
 
 
-def test_disable_restores_pytorchs_kernels(spy):
+def test_disable_restores_pytorchs_kernels(spy, kernels):
     handle = ndscatter.torch.enable()
-    all_but_one = frozenset(ndscatter.torch.FUNCTIONS) - {"embedding_dense_backward"}
-    assert takes_over(spy) and ndscatter.torch.enabled() == all_but_one
+    is_native = kernels == "native"
+    assert handle.native == is_native
+    missing = {"embedding_dense_backward", "index_fill", "put", "index", "index_select", "take", "gather"}
+    expected = frozenset(ndscatter.torch.FUNCTIONS) - (frozenset() if is_native else missing)
+    assert takes_over(spy) and ndscatter.torch.enabled() == expected
     ndscatter.torch.disable()
     assert not takes_over(spy) and not ndscatter.torch.enabled()
     handle.disable()
     ndscatter.torch.disable()
 
 
-def test_only_named_functions_are_registered(spy):
+def test_names_are_those_of_the_native_kernels():
+    operators = {name for names in ndscatter.torch.FUNCTIONS.values() for name in names}
+    assert _library.load().operators == operators
+
+
+def test_results_have_the_strides_of_pytorch(spy):
+    """The strides of PyTorch's `t[i]` follow those of the table and of the indices."""
+    g = numbers()
+    images = torch.randn(64, 3, 8, 8, generator=g)
+    tables = [
+        images, images.to(memory_format=torch.channels_last), images.transpose(1, 2), images[:, :1],
+        images[:, :, ::2], images[:, :, :, :1], images[:1].expand(64, 3, 8, 8), images[:, 0, 0, 0],
+    ]  # fmt: skip
+    i, j = torch.randint(0, 64, (6, 5), generator=g), torch.randint(0, 3, (6, 5), generator=g)
+    lists = [
+        [i], [i.t()], [i[0, 0]], [i[:, :1]], [i[:0]], [i[::2]], [i.expand(2, 6, 5)], [None, j],
+        [i, j], [i.t(), j.t()], [i[:, :1], j[:1]], [i, None, j], [None, j, j],
+    ]  # fmt: skip
+    for table in tables:
+        for indices in lists:
+            used = indices[: table.dim()]
+            if len(used) < len(indices) or (len(used) > 1 and table.shape[1] < 3 and used[1] is not None):
+                continue
+            expected = torch.ops.aten.index(table, used)
+            with ndscatter.torch.enable(always=True):
+                found = torch.ops.aten.index(table, used)
+            assert torch.equal(found, expected)
+            assert found.stride() == expected.stride(), (table.stride(), used)
+    assert spy.done >= 5
+
+
+def test_a_storage_that_was_freed(kernels):
+    """Calls of which PyTorch raises an error instead of an access to memory that does not exist."""
+    index = torch.randint(0, 256, (100,))
+    calls = {
+        "t[i]": lambda t: t[index],
+        "index_put_": lambda t: t.index_put_((index,), torch.ones(100, 64)),
+        "index_copy_": lambda t: t.index_copy_(0, index, torch.ones(100, 64)),
+        "take": lambda t: t.take(index),
+        "index_select": lambda t: t.index_select(0, index),
+    }
+    for name, call in calls.items():
+        flat = torch.zeros(20_000)
+        view = flat[100:16_484].view(256, 64)
+        flat.untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError) as expected:
+            call(view)
+        with ndscatter.torch.enable(always=True), pytest.raises(RuntimeError) as found:
+            call(view)
+        assert str(found.value) == str(expected.value), name
+
+
+def test_copies_on_the_first_write(kernels):
+    table = torch.arange(16.0).reshape(4, 4)
+    clone = torch._lazy_clone(table)
+    index = torch.tensor([[0], [1]]).expand(2, 4)
+    with ndscatter.torch.enable(always=True):
+        clone.scatter_add_(0, index, torch.ones(2, 4))
+    assert torch.equal(table, torch.arange(16.0).reshape(4, 4))
+    assert torch.equal(clone[:2], table[:2] + 1)
+    shared = torch._lazy_clone(torch.arange(16).reshape(4, 4) % 4)
+    with ndscatter.torch.enable(always=True), pytest.raises(RuntimeError, match="internal overlap|single memory"):
+        shared.scatter_add_(0, shared, torch.ones(4, 4, dtype=torch.long))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16])
+def test_means_whose_count_wraps_around(dtype):
+    table, index = torch.zeros(2, 4, dtype=dtype), torch.zeros(300, dtype=torch.long)
+    call = lambda: table.index_reduce(
+        0, index, torch.ones(300, 4, dtype=dtype), "mean", include_self=False
+    )
+    expected = call()
+    with ndscatter.torch.enable(always=True):
+        assert torch.equal(call(), expected)
+
+
+def test_calls_are_counted():
+    before = ndscatter.torch.calls()
+    CALLS["index_add"](*edges())
+    assert ndscatter.torch.calls() == before
+    with ndscatter.torch.enable():
+        CALLS["index_add"](*edges())
+    assert ndscatter.torch.calls() == before + 1
+
+
+def test_only_named_functions_are_registered(spy, kernels):
     with ndscatter.torch.enable(only=["index_add"]):
         assert not takes_over(spy)
         assert takes_over(spy, CALLS["index_add"])
-    with pytest.raises(ValueError, match="no function is called 'gather'"):
-        ndscatter.torch.enable(only=["gather"])
+    with pytest.raises(ValueError, match="no function is called 'cumsum'"):
+        ndscatter.torch.enable(only=["cumsum"])
+    if kernels == "python":
+        with pytest.raises(RuntimeError, match="'gather' has native kernels only"):
+            ndscatter.torch.enable(only=["gather"])
     assert not ndscatter.torch.enabled()
 
 
@@ -223,56 +468,22 @@ def test_only_accepts_one_name(spy):
 def test_the_printed_form_of_functions_has_their_names():
     assert repr(ndscatter.torch.FUNCTIONS) == (
         "Functions(scatter_add, scatter_reduce, scatter, index_add, index_copy, index_reduce, "
-        "index_put, embedding_dense_backward)"
+        "index_put, embedding_dense_backward, index_fill, put, index, index_select, take, gather)"
     )
 
 
-# For each function, a call and a bool. On at least one measured machine, the call was slower on
-# ndscatter's kernel than on PyTorch's kernel. The bool states whether ndscatter's kernel runs the
-# call if `only` names the function.
-LOSSES = {
-    "scatter_add": (lambda: CALLS["scatter_add"](*edges()), True),
-    "scatter_reduce": (lambda: CALLS["scatter_reduce"](*edges()), True),
-    "embedding_dense_backward": (lambda: CALLS["embedding"](*edges()), True),
-    "index_copy": (
-        lambda: torch.zeros(200_000).index_copy(0, torch.arange(200_000), torch.ones(200_000)),
-        False,
-    ),
-    "index_put": (
-        lambda: torch.zeros(9000, 15).index_put((torch.arange(8738),), torch.ones(8738, 15)),
-        False,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_slower_calls_stay_with_pytorch(name, spy):
-    call, is_registered_by_name = LOSSES[name]
-    with ndscatter.torch.enable():
-        call()
-    assert (spy.done, spy.refused) == (0, int(name == "index_put"))
-    with ndscatter.torch.enable(only=[name]):
-        call()
-    assert spy.done == int(is_registered_by_name)
-    with ndscatter.torch.enable(always=True):
-        call()
-    assert spy.done == int(is_registered_by_name) + 1
-
-
-@pytest.mark.parametrize(
-    ("rows", "width", "taken"),
-    # An `index_put` that replaces slices of fewer than 64 bytes (a cache line) runs on ndscatter's
-    # kernel only if `values` has at least 131,072 elements. With slices of 64 bytes or more, this
-    # limit does not apply.
-    [(8738, 15, False), (8739, 15, True), (131_071, 1, False), (131_072, 1, True), (256, 16, True)],
-)
-def test_short_slices_that_replace_others(rows, width, taken, spy):
-    table, index, values = torch.zeros(rows, width), torch.arange(rows), torch.ones(rows, width)
-    with ndscatter.torch.enable():
-        assert table.index_put_((index,), values).sum() == rows * width
-        assert spy.done == int(taken)
-        table.index_put_((index,), values, accumulate=True)
-        assert spy.done == int(taken) + 1
+def test_forms_that_python_functions_do_not_run_by_default(spy):
+    for name in ("scatter_add", "scatter_reduce", "embedding"):
+        spy.reset()
+        with ndscatter.torch.enable(native=False):
+            CALLS[name](*edges())
+        assert spy.done == 0
+        with ndscatter.torch.enable(native=False, always=True):
+            CALLS[name](*edges())
+        assert spy.done == 1
+        with ndscatter.torch.enable():
+            CALLS[name](*edges())
+        assert spy.done == 2
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -294,7 +505,8 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
     # original. The decision is therefore the same for expanded indices.
     expanded = (rows.expand(count, columns), line.expand(count, columns))
     for indices in [(rows, line), (rows, expanded[1]), expanded]:
-        spy.done, into = 0, table.clone()
+        spy.reset()
+        into = table.clone()
         with ndscatter.torch.enable():
             into.index_put_(indices, values, accumulate=accumulate)
         assert torch.equal(into, expected)
@@ -313,7 +525,7 @@ def test_indices_whose_positions_do_not_fit_into_memory(spy):
     assert spy.done == 0
 
 
-def test_nested_enable(spy):
+def test_nested_enable(spy, kernels):
     with ndscatter.torch.enable():
         with ndscatter.torch.enable(only=["index_add"]):
             assert not takes_over(spy)
@@ -324,8 +536,9 @@ def test_nested_enable(spy):
     assert not takes_over(spy)
 
 
-def test_a_failed_enable_changes_nothing(spy, monkeypatch):
-    broken = {"wrong": {"no_such_operator": lambda fall_back, always: None}}
+def test_a_failed_enable_changes_nothing(spy, monkeypatch, kernels):
+    override = _kernels.Override(lambda fall_back, always: None)
+    broken = {"wrong": {"no_such_operator": override}}
     functions = {**broken, **ndscatter.torch.FUNCTIONS}
     monkeypatch.setattr(_switch, "FUNCTIONS", functions)
     for before in (None, ["scatter_add"]):
@@ -345,7 +558,7 @@ def test_another_release_is_refused(monkeypatch):
         ndscatter.torch.enable()
 
 
-def test_eight_threads():
+def test_eight_threads(kernels):
     table, index, updates = edges(rows=2000, count=20_000)
     with ndscatter.torch.enable():
         expected = table.index_add(0, index, updates)
@@ -363,10 +576,11 @@ def test_eight_threads():
     assert all(torch.equal(result, expected) for result in results)
 
 
-def test_switched_while_other_threads_call():
+@pytest.mark.parametrize("native", [True, False])
+def test_switched_while_other_threads_call(native):
     """By itself, PyTorch frees a deregistered kernel even while another thread runs the kernel or
     is about to run it. ndscatter keeps the kernel alive."""
-    code = """
+    code = f"native = {native}" + """
 import threading, time, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
 table, updates = torch.randn(300, 16, generator=g), torch.randn(2000, 16, generator=g)
@@ -391,7 +605,7 @@ threads = [threading.Thread(target=work) for _ in range(3)]
 for thread in threads:
     thread.start()
 for number in range(600):
-    with ndscatter.torch.enable(always=number % 2 == 0):
+    with ndscatter.torch.enable(always=number % 2 == 0, native=native):
         time.sleep(0.001 * (number % 3))
 is_over.set()
 for thread in threads:
@@ -425,13 +639,13 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert python(code).strip() == "0"
 
 
-def test_tensors_that_require_grad(spy):
+def test_tensors_that_require_grad(spy, kernels):
     table, index, updates = edges(dtype=torch.float64)
     gradients = []
     for is_enabled in (False, True):
         leaf, messages = table.clone().requires_grad_(), updates.clone().requires_grad_()
         if is_enabled:
-            ndscatter.torch.enable(only=ndscatter.torch.FUNCTIONS)
+            ndscatter.torch.enable(always=True)
         sums = leaf.index_add(0, index, messages)
         sums = sums.scatter_reduce(0, wide(index, messages), messages, "amax")
         loss = (sums * sums).sum() + torch.nn.functional.embedding(index, sums).sum()
@@ -476,11 +690,27 @@ REFUSED = {
     "too large for floats": lambda t, i, u: t.scatter_(0, wide(i, u), -1e39),
     "too large for complex": lambda t, i, u: t.cfloat().scatter(0, wide(i, u), 1e39j),
     "value": lambda t, i, u: t.byte().scatter_(0, wide(i, u), 1j),
+    "gather": lambda t, i, u: t[i + 1_000_000],
+    "gather tuples": lambda t, i, u: t[i, i],
+    "select": lambda t, i, u: t.index_select(0, i - 1),
+    "select type": lambda t, i, u: t.index_select(0, u[0]),
+    "take": lambda t, i, u: t.take(i - 40_000),
+    "take type": lambda t, i, u: t.take(i.int()),
+    "gather negative": lambda t, i, u: t.gather(0, wide(i - 1, u)),
+    "gather shape": lambda t, i, u: t.gather(0, torch.zeros(3, 65).long()),
+    "gather into itself": lambda t, i, u: torch.gather(t, 0, wide(i[:500], t), out=t),
+    "fill": lambda t, i, u: t.index_fill_(0, i + 1_000_000, 1.0),
+    "fill type": lambda t, i, u: t.index_fill_(0, i.int(), 1.0),
+    "fill too large": lambda t, i, u: t.half().index_fill_(0, i, 65505),
+    "fill shape": lambda t, i, u: t.index_fill_(0, i, u),
+    "flat put": lambda t, i, u: t.put_(i + 1_000_000, u[:, 0]),
+    "flat put shape": lambda t, i, u: t.put_(i, u[1:, 0]),
+    "flat put type": lambda t, i, u: t.put_(i, u[:, 0].double()),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_errors_are_those_of_pytorch(name):
+def test_errors_are_those_of_pytorch(name, kernels):
     # With several threads and several invalid indices, the error that PyTorch reports depends on
     # which thread finds an invalid index first.
     torch.set_num_threads(1)
@@ -575,7 +805,7 @@ def test_indexed_axes_with_any_strides(shape, spy):
     assert spy.done
 
 
-def test_unaligned_indices_stay_with_pytorch(spy):
+def test_unaligned_indices_stay_with_pytorch(spy, kernels):
     rows, columns = torch.tensor([2, -1, 0]), torch.tensor([[1], [3]])
     table, values = torch.zeros(4, 5), torch.arange(6.0).reshape(2, 3)
     odd = torch.frombuffer(bytearray(1) + rows.numpy().tobytes(), dtype=torch.long, offset=1)

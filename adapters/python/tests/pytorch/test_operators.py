@@ -130,7 +130,9 @@ def test_forward_mode_of_gathers():
         assert torch.autograd.gradgradcheck(call, (data,), check_fwd_over_rev=True)
 
 
-BACKENDS = [None, "eager", "aot_eager", "inductor"]
+RELEASE = tuple(map(int, torch.__version__.split(".")[:2]))
+# Before PyTorch 2.14, `inductor` computes wrong tangents of custom operators in forward mode.
+BACKENDS = [None, "eager", "aot_eager", *(["inductor"] if RELEASE >= (2, 14) else [])]
 
 
 def ways_of_forward_mode(call, backend):

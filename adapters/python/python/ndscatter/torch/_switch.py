@@ -1,6 +1,8 @@
-"""Registers kernels under PyTorch's operators, and deregisters them.
+"""Registers kernels under PyTorch's operators, and ends registrations.
 
-This module knows PyTorch's dispatcher. It does not know what a kernel computes.
+Native kernels are registered once, and a registration switches them on. Kernels that are Python
+functions are registered and deregistered. This module knows PyTorch's dispatcher. It does not know
+what a kernel computes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any
 
 import torch
 
-from .._native import torch as native
+from .._native import torch as extension
+from . import _library
 from ._kernels import FUNCTIONS, Override
 
 # Releases of PyTorch that were tested. Other releases are refused.
@@ -28,13 +31,15 @@ _lock = threading.RLock()
 _enabled: list[Enabled] = []
 # `torch.library`, typed as Any because its functions have no type annotations.
 _registry: Any = torch.library
-_library: Any = None
+# Registrations of kernels that are Python functions.
+_registered: Any = None
 # Handles of kernels that are or were registered. Each handle keeps one kernel alive. Without a
 # handle, PyTorch would free a kernel when it is deregistered, even while another thread runs the
 # kernel or waits for Python's lock to run it. There is one list of handles per registration. A list
 # is dropped after 1000 later registrations, when no thread is expected to run its kernels any more.
 _kept: deque[list[Any]] = deque(maxlen=1000)
 _is_connected = False
+_has_warned = False
 
 
 def connect() -> None:
@@ -49,7 +54,7 @@ def connect() -> None:
         )
     suffix = "dylib" if sys.platform == "darwin" else "so"
     path = os.path.join(os.path.dirname(torch.__file__), "lib", f"libtorch_cpu.{suffix}")
-    native.connect(torch.Tensor, path)
+    extension.connect(torch.Tensor, path)
     _is_connected = True
 
 
@@ -57,13 +62,21 @@ class Enabled:
     """The registration that one `enable` call made.
 
     In a `with` statement, the registration ends with the block.
-    `functions` is the set of names of the functions that the registration covers.
+    `functions` is the set of names of the functions that the registration covers. `native` is
+    whether the kernels are native (C++). If it is false, they are Python functions.
     """
 
-    def __init__(self, overrides: dict[str, dict[str, Override]], always: bool) -> None:
+    def __init__(
+        self,
+        overrides: dict[str, dict[str, Override]],
+        always: bool,
+        library: _library.Library | None,
+    ) -> None:
         self.functions = frozenset(overrides)
+        self.native = library is not None
         self._overrides = overrides
         self._always = always
+        self._native_library = library
 
     def __enter__(self) -> Enabled:
         return self
@@ -83,76 +96,125 @@ class Enabled:
                 _enabled.remove(self)
                 _register()
 
-    def _kernels(self, library: Any) -> None:
-        handles: list[Any] = []
-        _kept.append(handles)
-        for function in sorted(self.functions):
-            for name, override in self._overrides[function].items():
-                original = _registry.get_kernel(f"aten::{name}", "CPU").call_boxed
-                kernel = override.make(original, self._always)
-                if not self._always:
-                    kernel = native.Gate(original, kernel, override.least, override.counted)
-                library.impl(name, kernel, with_keyset=True)
-                handles.append(_registry.get_kernel(f"aten::{name}", "CPU"))
-
-    def __repr__(self) -> str:
-        return f"Enabled({', '.join(sorted(self.functions))})"
-
-
-def _register() -> None:
-    """Deregister all kernels, then register those of the active `enable` call, if any."""
-    global _library
-    if _library is not None:
-        _library._destroy()
-        _library = None
-    if _enabled:
+    def _register(self) -> Any:
+        """Register the kernels. Return the library of registrations that are to be destroyed."""
+        if self._native_library is not None:
+            operators = [name for names in self._overrides.values() for name in names]
+            self._native_library.switch(operators, self._always)
+            return None
         library = _registry.Library("aten", "IMPL", "CPU")
         try:
             with warnings.catch_warnings():
                 # PyTorch warns if a kernel is replaced. The replacement is intended.
                 warnings.filterwarnings("ignore", message=".*Overriding a previously registered")
-                _enabled[-1]._kernels(library)
+                self._register_python(library)
         except BaseException:
             library._destroy()
             raise
-        _library = library
+        return library
+
+    def _register_python(self, library: Any) -> None:
+        handles: list[Any] = []
+        _kept.append(handles)
+        for function in sorted(self.functions):
+            for name, override in self._overrides[function].items():
+                original = _registry.get_kernel(f"aten::{name}", "CPU").call_boxed
+                assert override.make is not None
+                kernel = override.make(original, self._always)
+                if not self._always:
+                    kernel = extension.Gate(original, kernel, override.least, override.counted)
+                library.impl(name, kernel, with_keyset=True)
+                handles.append(_registry.get_kernel(f"aten::{name}", "CPU"))
+
+    def __repr__(self) -> str:
+        return f"Enabled({', '.join(sorted(self.functions))}, native={self.native})"
 
 
-def _chosen(only: str | Iterable[str] | None) -> dict[str, dict[str, Override]]:
+def _deregister() -> None:
+    """Switch off the native kernels, and deregister kernels that are Python functions."""
+    global _registered
+    if _registered is not None:
+        _registered._destroy()
+        _registered = None
+    if _library.loaded is not None:
+        _library.loaded.switch([], False)
+
+
+def _register() -> None:
+    """Replace the active kernels by those of the active `enable` call, if any."""
+    global _registered
+    _deregister()
+    if _enabled:
+        _registered = _enabled[-1]._register()
+
+
+def _chosen(
+    only: str | Iterable[str] | None, always: bool, is_native: bool
+) -> dict[str, dict[str, Override]]:
     """Return the overrides of the functions that `only` names.
 
-    If `only` is None, return all overrides that are registered by default.
+    If `only` is None, return all overrides that are registered by default, or all overrides if
+    `always` is true.
     """
     if only is None:
-        by_default = {
-            function: {name: item for name, item in overrides.items() if item.by_default}
+        is_chosen = lambda item: is_native or (item.make and (always or item.by_default))  # noqa: E731
+        chosen = {
+            function: {name: item for name, item in overrides.items() if is_chosen(item)}
             for function, overrides in FUNCTIONS.items()
         }
-        return {function: overrides for function, overrides in by_default.items() if overrides}
-    chosen = frozenset((only,) if isinstance(only, str) else only)
-    unknown = sorted(chosen - FUNCTIONS.keys())
+        return {function: overrides for function, overrides in chosen.items() if overrides}
+    names = frozenset((only,) if isinstance(only, str) else only)
+    unknown = sorted(names - FUNCTIONS.keys())
     if unknown:
         raise ValueError(f"no function is called {unknown[0]!r}; use {', '.join(FUNCTIONS)}")
-    return {function: FUNCTIONS[function] for function in chosen}
+    chosen = {function: FUNCTIONS[function] for function in names}
+    for function, overrides in sorted(chosen.items()):
+        if not is_native and any(item.make is None for item in overrides.values()):
+            raise RuntimeError(
+                f"{function!r} has native kernels only, which are not in use; "
+                f"run `{_library.COMMAND}`"
+            )
+    return chosen
 
 
-def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> Enabled:
+def _library_for(native: bool | None) -> _library.Library | None:
+    """Return the library of native kernels, or None if the kernels are Python functions."""
+    global _has_warned
+    if native is False:
+        return None
+    if _library.loaded is None:
+        # The native kernels pass calls on to the kernels that are registered when they are loaded.
+        # These must be PyTorch's.
+        _deregister()
+    try:
+        return _library.load()
+    except _library.BuildError as error:
+        if native:
+            raise
+        if not _has_warned:
+            _has_warned = True
+            text = f"{error}. Kernels that are Python functions run instead; they are slower for small calls"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+        return None
+
+
+def enable(
+    only: str | Iterable[str] | None = None, *, always: bool = False, native: bool | None = None
+) -> Enabled:
     """Replace kernels of PyTorch's functions by ndscatter's, for CPU tensors in all threads.
 
     ndscatter's kernel refuses a call with an invalid argument, and PyTorch's kernel then runs the
     call. The error is therefore PyTorch's error. PyTorch's kernel may have written rows before it
     raises the error.
 
-    Some forms of functions were measured to be slower than PyTorch's on at least one machine:
-    ``embedding_dense_backward``, and the forms of ``scatter_add`` and ``scatter_reduce`` that
-    return a new tensor. They are registered only if `only` names the function, or by
-    ``enable(always=True)``.
-
-    The registered kernels are Python code, so a call of one of the functions waits for Python's
-    lock (the GIL). A C++ extension must not hold the GIL while it waits for an ``at::parallel_for``
-    whose threads call one of the functions. This would be a deadlock: PyTorch's threads would wait
-    for the GIL, and the extension would wait for PyTorch's threads. An extension that pybind11
-    calls holds the GIL until it releases the GIL with ``py::gil_scoped_release``.
+    The kernels are native if ``python -m ndscatter.torch build`` has compiled them for the
+    installed PyTorch. Otherwise the kernels are Python functions, and the first `enable` of the
+    process gives a `RuntimeWarning`. A call of a Python function costs 1 to 3 us more, and waits for
+    Python's lock (the GIL). A C++ extension must not hold the GIL while it waits for an
+    ``at::parallel_for`` whose threads call one of these functions. This would be a deadlock. Python
+    functions by default do not replace ``embedding_dense_backward`` and the forms of ``scatter_add``
+    and ``scatter_reduce`` that return a new tensor. ``FUNCTIONS`` also has functions that only native
+    kernels replace.
 
     Args:
         only: a name of a function from `FUNCTIONS`, or several names. A name covers all forms of
@@ -160,6 +222,8 @@ def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> 
             that are registered by default.
         always: whether ndscatter's kernels also run the calls that PyTorch runs faster. Intended
             for tests and measurements.
+        native: whether the kernels must be native (True) or Python functions (False). None: native
+            if they have been built.
 
     Returns:
         A handle of the registration. In ``with enable(): ..``, the registration ends with the
@@ -168,7 +232,9 @@ def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> 
         registration until the nested registration ends.
 
     Raises:
-        RuntimeError: this release of PyTorch is not supported.
+        RuntimeError: this release of PyTorch is not supported; `native` is true, and the native
+            kernels are not built or cannot be loaded; or `only` names a function that only native
+            kernels replace, and the kernels are Python functions.
         ValueError: `only` contains an unknown name.
 
     >>> import torch, ndscatter.torch
@@ -176,18 +242,29 @@ def enable(only: str | Iterable[str] | None = None, *, always: bool = False) -> 
     ...     torch.zeros(3).scatter_add_(0, torch.tensor([0, 2, 2]), torch.ones(3))
     tensor([1., 0., 2.])
     """
-    overrides = _chosen(FUNCTIONS if only is None and always else only)
     with _lock:
         connect()
-        enabled = Enabled(overrides, always)
-        _enabled.append(enabled)
+        before = list(_enabled)
         try:
+            library = _library_for(native)
+            enabled = Enabled(_chosen(only, always, library is not None), always, library)
+            _enabled.append(enabled)
             _register()
         except BaseException:
-            _enabled.remove(enabled)
+            _enabled[:] = before
             _register()
             raise
     return enabled
+
+
+def calls() -> int:
+    """Return the number of calls that ndscatter's kernels have run in this process.
+
+    The calls of all threads and of all registrations count. The difference of two results shows
+    whether the calls between them ran on ndscatter or on PyTorch's own kernels.
+    """
+    done, _handed_on = extension.counts()
+    return int(done)
 
 
 def disable() -> None:

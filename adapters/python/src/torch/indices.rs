@@ -1,0 +1,181 @@
+//! Lists of index tensors, as `t[i, j]` has: one index tensor per indexed axis of a table, or none.
+//!
+//! This module knows PyTorch's rules for such lists. It does not know what a call does with the
+//! slices that the indices address.
+
+use ndscatter::{AnyView, Pool, ScatterError, TensorView};
+
+use super::call::refused;
+use super::connection::{NoResult, run};
+use super::tensor::Tensor;
+use crate::array::{Dims, elements_of};
+use crate::tuples::{Tuples, positions};
+
+/// A table and the index tensors of its indexed axes.
+pub(super) struct IndexedTable {
+    /// The table. Its indexed axes are merged to one axis, which is the first axis.
+    pub(super) table: Tensor,
+    /// Sizes of the indexed axes before these axes are merged.
+    sizes: Dims<usize>,
+    /// The shape to which all index tensors are broadcast.
+    shape: Dims<usize>,
+    /// One index tensor per indexed axis, broadcast to `shape`. If there are two or more tensors,
+    /// the elements of all tensors are aligned, and all axes of each tensor may be merged to one.
+    indices: Vec<Tensor>,
+    /// Total number of elements of all index tensors before the broadcast. An axis with stride 0
+    /// counts as one element.
+    listed: usize,
+    /// The shape of `t[i, j]`: of the slices that the indices address.
+    pub(super) slices_shape: Dims<usize>,
+    /// Order of the axes of `slices_shape` in which the axes of the index tensors come first.
+    pub(super) order: Dims<usize>,
+}
+
+/// Limit of the number of tuples after the broadcast of the index tensors, divided by the number of
+/// index elements before the broadcast. The indices of a call are called *spread* if this ratio is
+/// larger than the limit.
+const SPREAD: usize = 4;
+
+impl IndexedTable {
+    /// Returns `None` if PyTorch's own kernel must run the call.
+    pub(super) fn of(table: &Tensor, indices: &[Option<Tensor>]) -> Option<Self> {
+        let mut table = table.clone();
+        let rank = table.shape.len();
+        if indices.len() > rank || !table.has_common_type() {
+            return None;
+        }
+        let (mut axes, mut tensors) = (Dims::<usize>::new(), Vec::new());
+        for (axis, index) in indices.iter().enumerate() {
+            if let Some(index) = index {
+                axes.push(axis);
+                tensors.push(index.clone());
+            }
+        }
+        let (&first, &last) = (axes.first()?, axes.last()?);
+        if !tensors.iter().all(Tensor::is_index) {
+            return None;
+        }
+        let shape = broadcast(&tensors)?;
+        let listed = tensors.iter().map(Tensor::stored_elements);
+        let listed = listed.fold(0, usize::saturating_add);
+        for tensor in &mut tensors {
+            tensor.expand(&shape)?;
+        }
+        let others: Dims<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
+        // In the shape of the slices, the axes of the broadcast indices replace the indexed axes of
+        // the table, if all indexed axes are adjacent. Otherwise the axes of the indices come first.
+        let before = match last - first + 1 == axes.len() {
+            true => first,
+            false => 0,
+        };
+        let sizes = |axes: &[usize]| axes.iter().map(|&axis| table.shape[axis]).collect();
+        let [front, back]: [Dims<usize>; 2] = [sizes(&others[..before]), sizes(&others[before..])];
+        let slices_shape: Dims<usize> = [&front[..], &shape, &back].concat().into();
+        let of_indices = before..before + shape.len();
+        let order = of_indices
+            .clone()
+            .chain(0..before)
+            .chain(of_indices.end..slices_shape.len())
+            .collect();
+        axes.extend_from_slice(&others);
+        table.permute(&axes);
+        let sizes = table.shape[..tensors.len()].into();
+        table.merge_first(tensors.len())?;
+        if tensors.len() > 1 {
+            tensors = merged(tensors.iter().all(Tensor::is_aligned).then_some(tensors)?);
+        }
+        Some(Self {
+            table,
+            sizes,
+            shape,
+            indices: tensors,
+            listed,
+            slices_shape,
+            order,
+        })
+    }
+
+    /// Number of elements of one slice.
+    pub(super) fn slice(&self) -> usize {
+        elements_of(self.table.shape.get(1..).unwrap_or_default())
+    }
+
+    /// Number of slices.
+    pub(super) fn count(&self) -> usize {
+        elements_of(&self.shape)
+    }
+
+    /// Whether the indices are spread. For several spread index tensors, the crate has an additional
+    /// cost: it writes one position per tuple to memory. PyTorch reads the broadcast indices with
+    /// stride 0, and writes no positions.
+    pub(super) fn is_spread(&self) -> bool {
+        self.indices.len() > 1 && self.count() > self.listed.saturating_mul(SPREAD)
+    }
+
+    /// Runs `call` with the position of each slice along the first axis of the table. Returns false
+    /// if the crate refuses the call.
+    pub(super) fn run(
+        &self,
+        call: impl FnOnce(AnyView<'_>, &dyn Pool) -> Result<(), ScatterError>,
+    ) -> Result<bool, NoResult> {
+        if let [index] = &self.indices[..] {
+            return refused(run(|pool| call(index.view()?, pool)));
+        }
+        let Some(positions) = self.positions()? else {
+            return Ok(false);
+        };
+        refused(run(|pool| {
+            let indices = TensorView::contiguous(&positions, &self.shape)?;
+            call(indices.into(), pool)
+        }))
+    }
+
+    /// Computes the position of each tuple along the first axis of the table, into which the indexed
+    /// axes are merged. Returns `None` if a coordinate is out of bounds, or if there is no memory
+    /// for the positions.
+    fn positions(&self) -> Result<Option<Vec<isize>>, NoResult> {
+        let lines = |row| self.indices.iter().map(|index| index.line(row)).collect();
+        let last = self.indices.first().and_then(|index| index.shape.last());
+        let tuples = Tuples {
+            width: last.copied().unwrap_or(1),
+            row: &lines,
+        };
+        // The allocator returns memory of zeros, without a pass over it.
+        let Ok(mut found) = bytemuck::try_zeroed_vec(self.count()) else {
+            return Ok(None);
+        };
+        let are_inside =
+            found.is_empty() || run(|pool| Ok(positions(tuples, &self.sizes, pool, &mut found)))?;
+        Ok(are_inside.then_some(found))
+    }
+}
+
+/// Merges all axes of each tensor to one axis, if every tensor has its elements, in row-major
+/// order, at a constant stride. Otherwise returns all tensors unchanged.
+fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
+    let merge = |tensor: &Tensor| {
+        let (mut tensor, rank) = (tensor.clone(), tensor.shape.len());
+        tensor.merge_first(rank).map(|()| tensor)
+    };
+    let merged: Option<Vec<_>> = tensors.iter().map(merge).collect();
+    merged.unwrap_or(tensors)
+}
+
+/// Returns the shape to which all tensors can be broadcast together. Returns `None` if the shapes
+/// of the tensors do not allow a broadcast.
+fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
+    let rank = tensors.iter().map(|tensor| tensor.shape.len()).max()?;
+    let mut shape: Dims<usize> = Dims::from_elem(1, rank);
+    for tensor in tensors {
+        let new = rank - tensor.shape.len();
+        for (wanted, &size) in shape[new..].iter_mut().zip(&tensor.shape) {
+            match (*wanted, size) {
+                (1, _) => *wanted = size,
+                (_, 1) => {}
+                (known, size) if known == size => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(shape)
+}

@@ -149,7 +149,9 @@ with ndscatter.torch.enable(always=True):
     assert ndscatter.torch.calls() >= before + 8
 for one, other in zip(expected, found, strict=True):
     torch.testing.assert_close(other, one)
-dist.destroy_process_group()
+# gloo's threads may abort a process that ends normally while the other process disconnects.
+dist.barrier()
+os._exit(0)
 """
 
 

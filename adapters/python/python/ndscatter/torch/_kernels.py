@@ -120,11 +120,11 @@ def _kernel(function: str, options: tuple[str, ...], place: Place) -> Make:
         ) -> Any:
             more = {**dict(zip(options, rest, strict=False)), **named}
             call = (dim, [index])
-            is_tensor = isinstance(updates, Tensor)
-            known = updates if is_tensor else None
+            known = updates if isinstance(updates, Tensor) else None
             if native.attempt(function, "decide", self, None, *call, known, always, **more):
                 placed = place(self, out)
-                known = updates if is_tensor else _full(updates, self.dtype)
+                if not isinstance(updates, Tensor):
+                    known = _full(updates, self.dtype)
                 if (
                     placed
                     and known is not None

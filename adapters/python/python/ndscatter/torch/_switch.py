@@ -157,7 +157,10 @@ def _chosen(
     `always` is true.
     """
     if only is None:
-        is_chosen = lambda item: is_native or (item.make and (always or item.by_default))  # noqa: E731
+
+        def is_chosen(item: Override) -> bool:
+            return is_native or (item.make is not None and (always or item.by_default))
+
         chosen = {
             function: {name: item for name, item in overrides.items() if is_chosen(item)}
             for function, overrides in FUNCTIONS.items()

@@ -278,7 +278,8 @@ impl<'a, 'w> Model<'a, 'w> {
             + far * beyond(self.machine.page_table_reach())
     }
 
-    /// Returns the ratio for the costs per tuple of the schedules by destination and by partition.
+    /// Returns the ratio for the costs per tuple of lists, of the schedule by destination and of the
+    /// schedule by partition.
     fn tuple_factor(&self) -> f64 {
         factor_if(self.load.is_single(), self.machine.rates.single_tuple)
     }

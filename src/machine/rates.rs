@@ -77,8 +77,8 @@ rates! {
     /// Single elements: ratio for the cost of a cache line in random order. The processor overlaps
     /// the accesses of many single elements.
     single_line: f64 = 1.0, 0.2;
-    /// Single elements: ratio for the costs per tuple of the schedules by destination and by
-    /// partition (`listed`, `filtered`, `kept` and the costs of moving a tuple).
+    /// Single elements: ratio for the costs per tuple of lists (`listed`), of the schedule by
+    /// destination (`filtered`, `kept`) and of the schedule by partition (counting and moving).
     single_tuple: f64 = 1.0, 0.3;
     /// Cost of writing a cache line if lines are written in the order of their addresses.
     ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.14, 0.12, 1.1, 8.7];

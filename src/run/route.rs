@@ -346,8 +346,8 @@ impl Facts<'_> {
         bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
     }
 
-    /// Checks whether the machine runs a scatter fast on the route [`Stream`](Route::Stream): the
-    /// output fits the cache that the table of this module states, and the call does not have
+    /// Checks whether the machine runs a scatter fast on the route [`Stream`](Route::Stream). The
+    /// output must fit the cache that the table of this module states. The call must not have
     /// [many workers](Self::has_many_workers). If the scatter works on a copy of the output, the
     /// function also checks that the number of tuples is at least [`TUPLES_OF_ELEMENT`] times the
     /// number of elements.

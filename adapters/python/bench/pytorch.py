@@ -9,7 +9,7 @@ A ratio is the time with PyTorch's kernels divided by the time under `enable`. E
 call several times with PyTorch's kernels, then several times under `enable`. A reported time is the
 minimum over the rounds of the mean of these calls. The first calls after a switch are not measured:
 new results then lie in memory that the allocator has just obtained, and page faults take longer than
-the call.
+the call. Both results are compared before the times are measured.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def programs(table, index, updates, reduction):
 
 
 def caches():
-    """Yield workload, function and call of five workloads that the function `workloads` lacks.
+    """Yield workload, function, call and written tensor of workloads that `workloads` lacks.
 
     The workloads `kv_decode` and `kv_prefill` write new rows into a key-value cache. `seed_update`
     writes slices along axis 1. `seed_nd` writes slices at tuples of coordinates. `small_add` adds
@@ -82,20 +82,20 @@ def caches():
     g = torch.Generator().manual_seed(8)
     cache, steps = torch.zeros(16, 2048, 1024), torch.randn(16, 1024, generator=g)
     at = torch.randint(0, 2048, (16,), generator=g)
-    yield "kv_decode", "index_put_", lambda: cache.index_put_((torch.arange(16), at), steps)
+    yield "kv_decode", "index_put_", lambda: cache.index_put_((torch.arange(16), at), steps), cache
     prefill, tokens = torch.zeros(4, 4096, 1024), torch.randn(4, 2048, 1024, generator=g)
     rows, line = torch.arange(4)[:, None], torch.arange(100, 2148)[None]
-    yield "kv_prefill", "index_put_", lambda: prefill.index_put_((rows, line), tokens)
+    yield "kv_prefill", "index_put_", lambda: prefill.index_put_((rows, line), tokens), prefill
     lines, planes = torch.zeros(100, 256, 150), torch.randn(100, 2500, 150, generator=g)
-    at = torch.randint(0, 256, (2500,), generator=g)
-    yield "seed_update", "index_copy_", lambda: lines.index_copy_(1, at, planes)
-    yield "seed_update", "lines[:, at] =", lambda: lines.__setitem__((slice(None), at), planes)
+    tokens_at = torch.randint(0, 256, (2500,), generator=g)
+    yield "seed_update", "index_copy_", lambda: lines.index_copy_(1, tokens_at, planes), lines
+    yield "seed_update", "lines[:, at] =", lambda: lines.__setitem__((slice(None), tokens_at), planes), lines
     grid, values = torch.zeros(1000, 256, 10, 15), torch.randn(25, 125, 15, generator=g)
-    at = [torch.randint(0, size, (25, 125), generator=g) for size in (1000, 256, 10)]
-    yield "seed_nd", "index_put_", lambda: grid.index_put_(tuple(at), values)
+    cells = [torch.randint(0, size, (25, 125), generator=g) for size in (1000, 256, 10)]
+    yield "seed_nd", "index_put_", lambda: grid.index_put_(tuple(cells), values), grid
     small, more = torch.zeros(256, 64), torch.randn(128, 64, generator=g)
     index = torch.randint(0, 256, (128,), generator=g)
-    yield "small_add", "index_add_", lambda: small.index_add_(0, index, more)
+    yield "small_add", "index_add_", lambda: small.index_add_(0, index, more), small
 
 
 def timed(call, repeats: int) -> float:
@@ -128,17 +128,36 @@ def compare(call, rounds: int, repeats: int = 0, always: bool = False) -> tuple[
     return best[0], best[1]
 
 
+def check(name: str, call, written: torch.Tensor) -> None:
+    """Compare the results of `call` with PyTorch's kernels and under `enable`.
+
+    `written` is the tensor that a call in place writes. It has its old values afterwards. PyTorch uses
+    one thread, because its threads do not define which of two assignments to one element stays.
+    """
+    before, threads = written.clone(), torch.get_num_threads()
+    results = []
+    for is_enabled in (False, True):
+        torch.set_num_threads(threads if is_enabled else 1)
+        handle = ndscatter.torch.enable() if is_enabled else None
+        result = call()
+        results.append((written if result is None else result).clone())
+        written.copy_(before)
+        if handle:
+            handle.disable()
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-2, msg=lambda text: f"{name}: {text}")
+
+
 def mean(ratios) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def rows(scale: int):
-    """Yield workload, function and call of each row of the table that `table` prints."""
+    """Yield workload, function, call and written tensor of each row of the table of `table`."""
     generator = torch.Generator().manual_seed(9)
     for name, data, index, reduction in workloads(scale):
         updates = torch.randn(len(index), *data.shape[1:], generator=generator)
         for function, call in programs(data, index, updates, reduction):
-            yield name, function, call
+            yield name, function, call, data
     yield from caches()
 
 
@@ -151,7 +170,8 @@ def table(rounds: int, scale: int) -> list[tuple[str, float]]:
     """
     ratios, names, fastest = [], [], {}
     print("| workload | function | torch, ms | enabled, ms | ratio |\n|---|---|---|---|---|")
-    for name, function, call in rows(scale):
+    for name, function, call, written in rows(scale):
+        check(f"{name}, {function}", call, written)
         theirs, ours = compare(call, rounds)
         ratios.append(theirs / ours)
         names.append(f"{name}: {function}")
@@ -269,6 +289,7 @@ def gathers(rounds: int) -> None:
         if table.dim() == 1:
             programs["take"] = lambda: table.take(index)
         for function, call in programs.items():
+            check(f"{name}, {function}", call, table)
             theirs, ours = compare(call, rounds)
             ratios.append(theirs / ours)
             print(f"| {name} | {function} | {theirs * 1e3:.3f} | {ours * 1e3:.3f} | {ratios[-1]:.2f} |", flush=True)

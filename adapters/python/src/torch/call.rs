@@ -136,8 +136,8 @@ pub(super) struct Arguments<'a> {
     pub(super) data: Option<Tensor>,
     /// The argument `dim`. `padding_idx` for the gradient of an embedding.
     pub(super) dim: i64,
-    /// One index tensor. `index_put` has one item per axis, which is `None` for an axis without an
-    /// index.
+    /// One index tensor. `index_put` and `index` have one item per axis, which is `None` for an axis
+    /// without an index.
     pub(super) indices: SmallVec<[Option<Tensor>; 1]>,
     pub(super) updates: Option<Tensor>,
     pub(super) reduce: Option<&'a str>,

@@ -26,18 +26,11 @@ pub(super) enum Step {
     DecideAndRun,
 }
 
-/// Number of calls that the crate's kernels have run in this process.
-static DONE: AtomicU64 = AtomicU64::new(0);
-/// Number of runs that the crate left to PyTorch's own kernel, or that failed.
-static HANDED_ON: AtomicU64 = AtomicU64::new(0);
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of calls that the crate has run in this process, and the number of runs that it
-/// has left to PyTorch's own kernels, or that failed.
-pub(super) fn counts() -> (u64, u64) {
-    (
-        DONE.load(Ordering::Relaxed),
-        HANDED_ON.load(Ordering::Relaxed),
-    )
+/// Returns the number of calls that the crate has run in this process.
+pub(super) fn calls() -> u64 {
+    CALLS.load(Ordering::Relaxed)
 }
 
 /// Performs a step of a call. Returns `None` if PyTorch's own kernel must run the call. The output is
@@ -63,13 +56,8 @@ pub(super) fn attempt(
         }
         _ => perform::<Scattering<'_>>(function, step, arguments, always),
     };
-    if step != Step::Decide {
-        let counter = if let Ok(Some(_)) = done {
-            &DONE
-        } else {
-            &HANDED_ON
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+    if step != Step::Decide && matches!(done, Ok(Some(_))) {
+        CALLS.fetch_add(1, Ordering::Relaxed);
     }
     done
 }

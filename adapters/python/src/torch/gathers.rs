@@ -26,10 +26,11 @@ impl<'a> Call<'a> for Indexing<'a> {
     fn gains(&self) -> bool {
         let limits = Function::Index.limits();
         let (count, slice) = (self.indexed.count(), self.indexed.slice());
-        match slice {
-            0 | 1 => count >= limits.many && !self.indexed.is_spread(),
+        let is_large = match slice {
+            0 | 1 => count >= limits.many,
             _ => count.saturating_mul(slice) >= limits.rows,
-        }
+        };
+        is_large && !self.indexed.has_short_spread_slices()
     }
 
     fn result_shape(&self) -> &[usize] {
@@ -104,14 +105,8 @@ impl<'a> Call<'a> for Gathering<'a> {
                 let is_expanded = self.index.strides.last() == Some(&0);
                 count >= MANY && exceeds && is_expanded
             }
-            function => {
-                count
-                    >= if exceeds {
-                        MANY
-                    } else {
-                        function.limits().many
-                    }
-            }
+            _ if exceeds => count >= MANY,
+            function => count >= function.limits().many,
         }
     }
 

@@ -104,7 +104,9 @@ thread_local! {
 /// # Safety
 ///
 /// `raw` must point to a call whose pointers are null or point to what the fields describe. The
-/// tensors must satisfy the contract of [`Tensor::of_struct`] until this function returns.
+/// tensors must satisfy the contract of [`Tensor::of_struct`] until this function returns. The step
+/// "decide" makes no view of a tensor. `describe` of `shim.cpp` checks that the memory of a tensor has
+/// all elements.
 unsafe extern "C" fn attempt(raw: *mut RawCall) -> i32 {
     // SAFETY: contract of this function.
     let raw = unsafe { &mut *raw };

@@ -78,14 +78,13 @@ fn read_alpha(alpha: &Bound<'_, PyAny>) -> Option<Alpha> {
     }
 }
 
-/// Returns the number of calls that the crate has run in this process, and the number of runs that it
-/// has left to PyTorch's own kernels, or that failed.
+/// Returns the number of calls that the crate has run in this process.
 #[pyfunction]
-fn counts() -> (u64, u64) {
-    dispatch::counts()
+fn calls() -> u64 {
+    dispatch::calls()
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(attempt, module)?)?;
-    module.add_function(wrap_pyfunction!(counts, module)?)
+    module.add_function(wrap_pyfunction!(calls, module)?)
 }

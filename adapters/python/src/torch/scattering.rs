@@ -1,5 +1,5 @@
 //! PyTorch's `scatter`, `scatter_add` and `scatter_reduce`, which have one index per update, and
-//! `index_add`, `index_copy` and `index_reduce`, which have one index per slice.
+//! `index_add`, `index_copy`, `index_reduce` and `index_fill`, which have one index per slice.
 //!
 //! This module knows the rules of these functions, and which calls were measured to be faster on
 //! the crate's kernels than on PyTorch's.
@@ -165,7 +165,7 @@ impl Scattering<'_> {
 
     /// Returns the updates that the call uses. Along each axis, the updates of a scatter may be
     /// longer than the index; the additional updates are not used. One value stands for all updates
-    /// of a `scatter` with a number.
+    /// of a `scatter` with a number, and of an `index_fill`.
     fn updates(&self) -> Option<Tensor> {
         let mut updates = self.arguments.updates.clone()?;
         match self.function {
@@ -259,9 +259,7 @@ impl Scattering<'_> {
         let is_replaced_sum = is_sum && self.function != Function::IndexReduce;
         self.count() >= self.function.limits().rows && !(is_replaced_sum && self.is_half())
     }
-}
 
-impl Scattering<'_> {
     /// Whether an `index_fill` is faster here than in PyTorch.
     fn fill_gains(&self) -> bool {
         const LONG: usize = 64;

@@ -94,8 +94,8 @@ impl Tensor {
     ///
     /// # Safety
     ///
-    /// `shape` and `strides` of `found` must point to `ndim` values each. `data` must point to memory
-    /// with all elements of a tensor of this shape, these strides and the type `dtype`, or be null.
+    /// `shape` and `strides` of `found` must point to `ndim` values each. If a view of the result is
+    /// made, `data` must be null, or must point to memory with all elements of the tensor.
     pub(super) unsafe fn of_struct(found: &DLTensor) -> Option<Self> {
         let is_on_cpu = found.device.device_type == DLDevice::CPU.device_type;
         let dtype = found.dtype.dtype().filter(|_| is_on_cpu)?;

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import ndscatter.torch
-from ndscatter._native import torch as native
 from ndscatter.torch import _library, _switch
 
 
@@ -18,25 +17,17 @@ collect_ignore = [] if IS_FULL else ["test_pyg.py"]
 
 
 class Spy:
-    """Counts of the calls since the last reset.
-
-    `done` is the number of calls that ndscatter's kernels ran. `handed_on` is the number of calls
-    that reached the extension module and that it left to PyTorch.
-    """
+    """`done` is the number of calls that ndscatter's kernels ran since the last reset."""
 
     def __init__(self):
         self.reset()
 
     def reset(self):
-        self._start = native.counts()
+        self._start = ndscatter.torch.calls()
 
     @property
     def done(self):
-        return native.counts()[0] - self._start[0]
-
-    @property
-    def handed_on(self):
-        return native.counts()[1] - self._start[1]
+        return ndscatter.torch.calls() - self._start
 
 
 @pytest.fixture

@@ -183,11 +183,17 @@ def test_halves_in_a_line_and_at_short_indices():
             assert torch.equal(call(), expected)
 
 
-def test_small_calls_stay_with_pytorch(spy):
+def test_small_calls_stay_with_pytorch(spy, monkeypatch):
+    """Small calls of Python functions do not reach the extension module."""
+    reached = []
+    monkeypatch.setattr(_kernels.native, "attempt", lambda *arguments, **_: reached.append(arguments))
     with ndscatter.torch.enable(native=False):
         for call in CALLS.values():
             call(*edges(rows=4, count=4, width=4))
-    assert (spy.done, spy.handed_on) == (0, 0)
+        assert not reached
+        CALLS["index_add"](*edges())
+        assert reached
+    assert spy.done == 0
 
 
 def line(name, count, table=1 << 12, dtype=torch.float32):
@@ -237,6 +243,19 @@ SIDES = {
         (lambda: torch.zeros(9).index_put_((torch.tensor([1]),), torch.ones(1)), True),
         (lambda: torch.zeros(9, 2).index_add_(0, torch.tensor([1]), torch.ones(1, 2)), True),
         (lambda: torch.zeros(9, 2).scatter_(0, torch.ones(1, 1).long().expand(1, 2), 1.0), True),
+    ],
+    "short slices": [
+        (lambda rows=rows, width=width, table=table, add=add: torch.zeros(table, width).index_put_(
+            (torch.arange(rows),), torch.ones(rows, width), accumulate=add), taken)
+        for rows, width, table, add, taken in [
+            (2184, 15, LARGE // 15 + 1, False, True),
+            (2185, 15, LARGE // 15 + 1, False, False),
+            (8738, 15, LARGE // 15 + 1, False, False),
+            (8739, 15, LARGE // 15 + 1, False, True),
+            (2185, 15, LARGE // 15, False, True),
+            (2185, 15, LARGE // 15 + 1, True, True),
+            (2048, 16, LARGE // 16 + 1, False, True),
+        ]
     ],
     "mean": [
         (lambda: torch.zeros(2, 64 * 150).scatter_reduce_(
@@ -486,7 +505,7 @@ def test_forms_that_python_functions_do_not_run_by_default(spy):
         assert spy.done == 2
 
 
-@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("call", ["put", "add", "index"])
 @pytest.mark.parametrize(
     ("columns", "width", "taken"),
     # A call with broadcast indices runs on ndscatter's kernel in two cases. In the first case, the
@@ -494,13 +513,20 @@ def test_forms_that_python_functions_do_not_run_by_default(spy):
     # a slice has at least 4 elements.
     [(4, 1, True), (5, 1, False), (64, 1, False), (64, 3, False), (64, 4, True), (64, 64, True)],
 )
-def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy):
+def test_spread_indices_stay_with_pytorch(columns, width, taken, call, spy):
     count = 40_000
     g = numbers()
     table, rows = torch.zeros(count, columns, width), torch.randperm(count, generator=g)[:, None]
     values = torch.randn(count, columns, width, generator=g)
     line = torch.arange(columns)
-    expected = table.clone().index_put_((rows, line), values, accumulate=accumulate)
+
+    def run(into, indices):
+        if call == "index":
+            return into[indices]
+        return into.index_put_(indices, values, accumulate=call == "add")
+
+    table.copy_(values)
+    expected = run(table.clone(), (rows, line))
     # `expand` only sets strides to 0, so an expanded index tensor stores no more elements than the
     # original. The decision is therefore the same for expanded indices.
     expanded = (rows.expand(count, columns), line.expand(count, columns))
@@ -508,9 +534,11 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
         spy.reset()
         into = table.clone()
         with ndscatter.torch.enable():
-            into.index_put_(indices, values, accumulate=accumulate)
-        assert torch.equal(into, expected)
-        assert spy.done == int(taken)
+            found = run(into, indices)
+        assert torch.equal(found, expected)
+        # An expanded index tensor is not row-major, so `t[i]` has other strides in PyTorch.
+        is_row_major = call != "index" or all(index.is_contiguous() for index in indices)
+        assert spy.done == int(taken and is_row_major)
 
 
 def test_indices_whose_positions_do_not_fit_into_memory(spy):

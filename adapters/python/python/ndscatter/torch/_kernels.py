@@ -87,11 +87,10 @@ def _itself(self: Tensor, out: Tensor | None) -> Placed:
     return self, None
 
 
-def _copy(self: Tensor, out: Tensor | None) -> Placed:
-    # The output is a row-major copy of `self`, as PyTorch's own results are row-major. PyTorch
-    # makes the copy fast, because PyTorch's allocator reuses cached memory. The crate then
-    # applies the updates to the copy in place.
-    return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
+def _new(self: Tensor, out: Tensor | None) -> Placed:
+    # The output is row-major, as PyTorch's own results are. The crate copies `self` and applies the
+    # updates in one pass.
+    return torch.empty(self.shape, dtype=self.dtype, device="cpu"), self
 
 
 def _given(self: Tensor, out: Tensor | None) -> Placed | None:
@@ -200,7 +199,7 @@ def _variants(
         return Override(_kernel(function, options, place), least, (counted,), by_default)
 
     return {
-        f"{name}{dot}": override(_copy, functional),
+        f"{name}{dot}": override(_new, functional),
         f"{name}_{dot}": override(_itself),
         f"{name}{out}": override(_given),
     }

@@ -31,7 +31,7 @@ _lock = threading.RLock()
 _enabled: list[Enabled] = []
 # `torch.library`, typed as Any because its functions have no type annotations.
 _registry: Any = torch.library
-# Registrations of kernels that are Python functions.
+# The library of `torch.library` that has the active kernels, if they are Python functions.
 _registered: Any = None
 # Handles of kernels that are or were registered. Each handle keeps one kernel alive. Without a
 # handle, PyTorch would free a kernel when it is deregistered, even while another thread runs the
@@ -196,7 +196,7 @@ def _library_for(native: bool | None) -> _library.Library | None:
             raise
         if not _has_warned:
             _has_warned = True
-            text = f"{error}. Kernels that are Python functions run instead; they are slower for small calls"
+            text = f"{error}. Kernels that are Python functions run instead, and cost 1 to 3 us per call"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
         return None
 
@@ -266,8 +266,7 @@ def calls() -> int:
     The calls of all threads and of all registrations count. The difference of two results shows
     whether the calls between them ran on ndscatter or on PyTorch's own kernels.
     """
-    done, _handed_on = extension.counts()
-    return int(done)
+    return int(extension.calls())
 
 
 def disable() -> None:

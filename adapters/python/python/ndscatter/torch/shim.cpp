@@ -393,14 +393,15 @@ struct Forms {
 // The index tensors of `index_put` and `index`, and their descriptions.
 struct ListOfIndices {
     // A call with more index tensors runs on the previous kernel.
-    static constexpr size_t MOST = 16;
+    static constexpr size_t MOST = 8;
     std::optional<Tensor> tensors[MOST];
     DLTensor described[MOST];
     const DLTensor* pointers[MOST];
+    size_t length = 0;
 
-    // Fills `call`. Returns false if the crate does not support an index tensor, or if the call is
-    // outside of the limits.
-    bool fill(Function function, const Tensor& self, const Indices& indices, Call& call) {
+    // Reads the index tensors. Returns false if the crate does not support one of them, or if the call
+    // is outside of the limits.
+    bool read(Function function, const Tensor& self, const Indices& indices, uint64_t state) {
         if (indices.size() > MOST || indices.size() > static_cast<size_t>(self.dim())) {
             return false;
         }
@@ -417,10 +418,16 @@ struct ListOfIndices {
             }
         }
         const size_t slice = static_cast<size_t>(self.numel()) / std::max<size_t>(indexed, 1);
-        if (!may_gain(function, slice > 1, count * slice, call.always ? ALWAYS : 0)) {
+        if (!may_gain(function, slice > 1, count * slice, state)) {
             return false;
         }
-        for (size_t axis = 0; axis < indices.size(); axis++) {
+        length = indices.size();
+        return true;
+    }
+
+    // Fills `call` after `read`. Returns false if the crate does not support an index tensor.
+    bool fill(Call& call) {
+        for (size_t axis = 0; axis < length; axis++) {
             pointers[axis] = nullptr;
             if (tensors[axis] && tensors[axis]->defined()) {
                 pointers[axis] = &described[axis];
@@ -430,13 +437,13 @@ struct ListOfIndices {
             }
         }
         call.indices = pointers;
-        call.indices_length = indices.size();
+        call.indices_length = length;
         return true;
     }
 
     // Whether all index tensors are row-major.
-    bool are_row_major(size_t count) const {
-        return std::all_of(tensors, tensors + count, [](const auto& tensor) {
+    bool are_row_major() const {
+        return std::all_of(tensors, tensors + length, [](const auto& tensor) {
             return !tensor || !tensor->defined() || is_row_major(*tensor);
         });
     }
@@ -454,8 +461,8 @@ Tensor& index_put(DispatchKeySet keys, Tensor& self, const Indices& indices, con
         call.accumulate = accumulate;
         call.output = &output;
         call.updates = &updates;
-        if (describe(self, true, output) && list.fill(IndexPut, self, indices, call) && describe(values, false, updates) &&
-            attempt(call, DecideAndRun)) {
+        if (list.read(IndexPut, self, indices, state) && describe(self, true, output) && list.fill(call) &&
+            describe(values, false, updates) && attempt(call, DecideAndRun)) {
             return self;
         }
     }
@@ -545,15 +552,15 @@ Tensor index_on_crate(const Operator& op, const Tensor& self, const Indices& ind
     const uint64_t state = enabled.load(std::memory_order_acquire);
     ListOfIndices list;
     Call call{Index, Decide, (state & ALWAYS) != 0};
-    if (!is_enabled(op, state) || !list.fill(Index, self, indices, call)) {
+    if (!is_enabled(op, state) || !list.read(Index, self, indices, state)) {
         return Tensor();
     }
     // The strides of PyTorch's result follow those of `self` and of the index tensors. The result of the
     // crate is row-major.
-    if (to == nullptr && !(is_row_major(self) && list.are_row_major(indices.size()))) {
+    if (to == nullptr && !(is_row_major(self) && list.are_row_major())) {
         return Tensor();
     }
-    return gather_on_crate(call, self, to);
+    return list.fill(call) ? gather_on_crate(call, self, to) : Tensor();
 }
 
 Tensor index(DispatchKeySet keys, const Tensor& self, const Indices& indices) {

@@ -176,6 +176,12 @@ impl Arguments<'_> {
 
 /// A call of one PyTorch function with arguments that have been checked.
 pub(super) trait Call<'a>: Sized {
+    /// Whether the crate may run this call faster than PyTorch. The check comes before [`of`](Self::of)
+    /// and uses the sizes of the tensors only, so that it is fast.
+    fn may_gain(_function: Function, _arguments: &Arguments<'_>) -> bool {
+        true
+    }
+
     /// Checks the arguments. Returns `None` if PyTorch's own kernel must run the call.
     fn of(function: Function, arguments: &'a Arguments<'a>) -> Option<Self>;
 

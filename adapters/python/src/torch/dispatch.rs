@@ -68,6 +68,9 @@ fn perform<'a, C: Call<'a>>(
     arguments: &'a Arguments<'a>,
     always: bool,
 ) -> Result<Option<Dims<usize>>, NoResult> {
+    if step != Step::Run && !always && !C::may_gain(function, arguments) {
+        return Ok(None);
+    }
     let Some(call) = C::of(function, arguments) else {
         return Ok(None);
     };

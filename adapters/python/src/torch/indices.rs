@@ -68,7 +68,7 @@ impl IndexedTable {
         if !tensors.iter().all(Tensor::is_index) {
             return None;
         }
-        let shape = broadcast(&tensors)?;
+        let shape = broadcast(tensors.iter())?;
         let listed = tensors.iter().map(Tensor::stored_elements);
         let listed = listed.fold(0, usize::saturating_add);
         for tensor in &mut tensors {
@@ -106,6 +106,18 @@ impl IndexedTable {
             slices_shape,
             order,
         })
+    }
+
+    /// Returns the number of elements of one slice and the number of slices. This function is faster
+    /// than [`of`](Self::of), and makes fewer checks. Returns `None` if the index tensors cannot be
+    /// broadcast together.
+    pub(super) fn sizes(table: &Tensor, indices: &[Option<Tensor>]) -> Option<(usize, usize)> {
+        let shape = broadcast(indices.iter().flatten())?;
+        let is_indexed = |axis: usize| matches!(indices.get(axis), Some(Some(_)));
+        let others = table.shape.iter().enumerate();
+        let others = others.filter(|&(axis, _)| !is_indexed(axis));
+        let slice = others.fold(1_usize, |all, (_, &size)| all.saturating_mul(size));
+        Some((slice, elements_of(&shape)))
     }
 
     /// Number of elements of one slice.
@@ -178,8 +190,8 @@ fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
 
 /// Returns the shape to which all tensors can be broadcast together. Returns `None` if the shapes
 /// of the tensors do not allow a broadcast.
-fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
-    let rank = tensors.iter().map(|tensor| tensor.shape.len()).max()?;
+fn broadcast<'a>(tensors: impl Iterator<Item = &'a Tensor> + Clone) -> Option<Dims<usize>> {
+    let rank = tensors.clone().map(|tensor| tensor.shape.len()).max()?;
     let mut shape: Dims<usize> = Dims::from_elem(1, rank);
     for tensor in tensors {
         let new = rank - tensor.shape.len();

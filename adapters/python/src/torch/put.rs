@@ -37,6 +37,18 @@ const DIVIDED_BY_PYTORCH: std::ops::Range<usize> = 1 << 15..1 << 17;
 const LINE_BYTES: usize = 64;
 
 impl<'a> Call<'a> for Put {
+    fn may_gain(_: Function, arguments: &Arguments<'_>) -> bool {
+        let table = &arguments.output;
+        let Some((slice, count)) = IndexedTable::sizes(table, &arguments.indices) else {
+            return false;
+        };
+        let is_divided = !arguments.accumulate
+            && slice.saturating_mul(table.dtype.size()) < LINE_BYTES
+            && DIVIDED_BY_PYTORCH.contains(&slice.saturating_mul(count))
+            && table.exceeds_the_cache();
+        !is_divided
+    }
+
     fn of(_: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
         let mut values = arguments.updates.clone()?;
         if !values.has_type_of(&arguments.output) {
@@ -53,12 +65,7 @@ impl<'a> Call<'a> for Put {
     }
 
     fn gains(&self) -> bool {
-        let slice = self.indexed.slice();
-        let is_divided = !self.accumulate
-            && slice.saturating_mul(self.values.dtype.size()) < LINE_BYTES
-            && DIVIDED_BY_PYTORCH.contains(&slice.saturating_mul(self.indexed.count()))
-            && self.indexed.table.exceeds_the_cache();
-        !is_divided && !self.indexed.has_short_spread_slices()
+        !self.indexed.has_short_spread_slices()
     }
 
     fn run(&self) -> Result<bool, NoResult> {

@@ -394,7 +394,8 @@ struct Forms {
 struct ListOfIndices {
     // A call with more index tensors runs on the previous kernel.
     static constexpr size_t MOST = 8;
-    std::optional<Tensor> tensors[MOST];
+    // Null for an axis without an index. The list of the caller keeps the tensors alive.
+    const Tensor* tensors[MOST];
     DLTensor described[MOST];
     const DLTensor* pointers[MOST];
     size_t length = 0;
@@ -405,15 +406,17 @@ struct ListOfIndices {
         if (indices.size() > MOST || indices.size() > static_cast<size_t>(self.dim())) {
             return false;
         }
-        size_t count = 0, indexed = 1;
-        for (size_t axis = 0; axis < indices.size(); axis++) {
-            tensors[axis] = indices.get(axis);
-            if (tensors[axis] && tensors[axis]->defined()) {
-                const Tensor& index = *tensors[axis];
-                if (index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) {
+        size_t axis = 0, count = 0, indexed = 1;
+        for (auto item = indices.begin(); item != indices.end(); ++item, ++axis) {
+            // `indices.get(axis)` would copy the tensor, and count the copy.
+            const c10::IValue& value = (*item).get();
+            const Tensor* index = value.isTensor() && value.toTensor().defined() ? &value.toTensor() : nullptr;
+            tensors[axis] = index;
+            if (index != nullptr) {
+                if (index->scalar_type() != at::kLong && index->scalar_type() != at::kInt) {
                     return false;
                 }
-                count = std::max(count, static_cast<size_t>(index.numel()));
+                count = std::max(count, static_cast<size_t>(index->numel()));
                 indexed *= static_cast<size_t>(self.size(axis));
             }
         }
@@ -429,7 +432,7 @@ struct ListOfIndices {
     bool fill(Call& call) {
         for (size_t axis = 0; axis < length; axis++) {
             pointers[axis] = nullptr;
-            if (tensors[axis] && tensors[axis]->defined()) {
+            if (tensors[axis] != nullptr) {
                 pointers[axis] = &described[axis];
                 if (!describe(*tensors[axis], false, described[axis])) {
                     return false;
@@ -443,8 +446,8 @@ struct ListOfIndices {
 
     // Whether all index tensors are row-major.
     bool are_row_major() const {
-        return std::all_of(tensors, tensors + length, [](const auto& tensor) {
-            return !tensor || !tensor->defined() || is_row_major(*tensor);
+        return std::all_of(tensors, tensors + length, [](const Tensor* tensor) {
+            return tensor == nullptr || is_row_major(*tensor);
         });
     }
 };

@@ -346,8 +346,9 @@ fn elements(
         });
     }
     let (first, last) = varying(shape, strides, axis);
-    let coordinates = if rank == 1 {
-        // `data` has only one axis, so each index is a complete tuple.
+    // If all other dims of `data` and of the indices have size 1, each index is a complete tuple.
+    let is_one_lane = |dim: usize| dim == axis || (shape[dim] == 1 && data[dim] == 1);
+    let coordinates = if last - first == 1 && (0..rank).all(is_one_lane) {
         Form::ALL_EXPLICIT
     } else {
         Coordinates::Placed { axis: axis - first }
@@ -362,13 +363,15 @@ fn elements(
 
 /// Returns the smallest range of dims that contains `axis` and all dims along which the indices can
 /// vary. Along a dim outside the range, the indices have stride 0 or size 1, so one index serves
-/// all positions. Without strides, or if a size is 0, the range has all dims.
+/// all positions. Without strides, the indices are contiguous. If a size is 0, the range has all
+/// dims.
 fn varying(shape: &[usize], strides: Option<&[isize]>, axis: usize) -> (usize, usize) {
     let rank = shape.len();
-    let Some(strides) = strides.filter(|_| !shape.contains(&0)) else {
+    if shape.contains(&0) {
         return (0, rank);
-    };
-    let varies = |&dim: &usize| dim == axis || (strides[dim] != 0 && shape[dim] != 1);
+    }
+    let moves = |dim: usize| strides.is_none_or(|strides| strides[dim] != 0);
+    let varies = |&dim: &usize| dim == axis || (shape[dim] != 1 && moves(dim));
     let first = (0..=axis).find(varies).unwrap_or(axis);
     let last = (axis..rank).rfind(varies).unwrap_or(axis);
     (first, last + 1)

@@ -324,6 +324,19 @@ fn errors_name_the_axis_of_data() {
 }
 
 #[test]
+fn errors_name_the_axis_of_single_elements() {
+    let expected = ScatterError::IndexOutOfBounds {
+        tuple: 2,
+        axis: 1,
+        index: -4,
+        size: 3,
+    };
+    let indices = numbers(&[1, 4, 1], &[0_i64, -3, -4, 3]);
+    let options = options(Operator::Elements { axis: 1 });
+    check_indices_refused::<f64>(&options, &[1, 3, 1], &indices, &[1, 4, 1], &expected);
+}
+
+#[test]
 fn duplicates_can_be_rejected() {
     let nd = Operator::Nd;
     let along = |axis| Operator::Update { axis };

@@ -181,6 +181,37 @@ fn gathers_change_routes_at_these_sizes() {
     }
 }
 
+/// Element indices along the only axis that is longer than 1 have the routes of a vector.
+#[test]
+fn one_lane_has_the_route_of_a_vector() {
+    let list = indices(4096, 1000);
+    let scatter = |axis| {
+        let scatter = Scatter::elements(axis).execution(execution());
+        scatter.reduction(Reduction::Add)
+    };
+    let route = |axis: isize, shape: &[usize], listed: &[usize]| {
+        let numbers = || TensorView::contiguous(&list, listed).expect("indices");
+        let explained =
+            scatter(axis).explain(Layout::contiguous(shape), numbers(), DType::F32, true);
+        let mut data = vec![0.0_f32; 1000];
+        let target = TensorViewMut::contiguous(&mut data, shape).expect("data");
+        let updates = TensorView::splat(&1.0_f32, listed).expect("updates");
+        last_route();
+        scatter(axis)
+            .in_place(target, numbers(), updates)
+            .expect("a scatter");
+        assert_eq!(
+            last_route(),
+            Some(explained.expect("an explanation").route())
+        );
+        (last_route(), data)
+    };
+    let vector = route(0, &[1000], &[4096]);
+    assert_eq!(route(0, &[1000, 1], &[4096, 1]), vector);
+    assert_eq!(route(-2, &[1, 1000, 1], &[1, 4096, 1]), vector);
+    assert_eq!(route(1, &[1, 1000], &[1, 4096]), vector);
+}
+
 /// Element indices that repeat along rows are counted as rows.
 #[test]
 fn repeated_indices_have_the_route_of_rows() {

@@ -562,6 +562,29 @@ const COUNTS: Case = Case {
     ..LINE
 };
 
+/// Lists of single elements, with further dims of size 1.
+pub(super) fn one_lane() -> Vec<Case> {
+    let line = Case {
+        operator: Elements { axis: 1 },
+        data: &[1, 220_000, 1],
+        indices: &[1, 60_000, 1],
+        values: &[(Add, F32), (NONE, F64), (Max, I32)],
+        ..MANY
+    };
+    let counts = Case {
+        operator: Elements { axis: 0 },
+        data: &[1000, 1],
+        indices: &[60_000, 1],
+        ..line
+    };
+    // One lane of several.
+    let column = Case {
+        data: &[9000, 3],
+        ..counts
+    };
+    vec![line, counts, column]
+}
+
 pub(super) fn independent_elements() -> Vec<Case> {
     vec![
         FREE,

@@ -49,6 +49,7 @@ groups! {
     large_histograms
     large_tables
     long_lists
+    one_lane
     outputs_larger_than_caches
     rows
     rows_by_stride_0

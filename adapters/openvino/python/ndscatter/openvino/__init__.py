@@ -1,0 +1,87 @@
+"""Runs the scatter operators of OpenVINO's models on ndscatter's kernels. The models do not change.
+
+>>> import openvino as ov
+>>> import ndscatter.openvino
+>>> core = ov.Core()
+>>> ndscatter.openvino.add_extension(core)
+
+Every model that ``core`` reads afterwards uses the kernels. Models that are not read from a file, for example
+models that were converted from PyTorch, need :func:`replace`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import openvino
+from openvino.utils.node_factory import NodeFactory
+
+from ._built_with import OPENVINO
+
+__all__ = ["add_extension", "library_path", "replace"]
+
+# The operators of OpenVINO that have a replacement: name, versions, and the name of the replacement.
+_REPLACEMENTS = {
+    (name, version): f"Nds{name}"
+    for name, versions in {
+        "ScatterNDUpdate": ("opset4", "opset15"),
+        "ScatterUpdate": ("opset3",),
+        "ScatterElementsUpdate": ("opset3", "opset12"),
+        "GatherND": ("opset8",),
+        "GatherElements": ("opset6",),
+    }.items()
+    for version in versions
+}
+
+
+def library_path() -> str:
+    """Return the path of the extension, for ``Core.add_extension`` and ``ov_core_add_extension``.
+
+    Raises
+    ------
+    ImportError
+        The installed OpenVINO is not the release that the extension was built with.
+    """
+    found = openvino.get_version().split("-")[0]
+    if not f"{found}.".startswith(f"{OPENVINO}."):
+        raise ImportError(
+            f"ndscatter-openvino was built with OpenVINO {OPENVINO}, and OpenVINO {found} is installed; "
+            "build it again: pip install --no-build-isolation --force-reinstall ./adapters/openvino"
+        )
+    return str(next(Path(__file__).parent.glob("*ndscatter_openvino.*")))
+
+
+def add_extension(core: openvino.Core) -> None:
+    """Make all models that ``core`` reads later use ndscatter's kernels.
+
+    The device must be a CPU, because other devices do not run operators of extensions.
+    """
+    core.add_extension(library_path())
+
+
+def replace(model: openvino.Model) -> int:
+    """Replace the scatters and gathers of a model. Return the number of replaced operators.
+
+    Use this function for models that were not read by a ``Core`` with the extension: converted models of
+    PyTorch, TensorFlow and JAX, and models that a program makes. The model changes in place. Operators that
+    compute shapes, and small operators, stay.
+    """
+    factory = NodeFactory("opset15")
+    factory.add_extension(library_path())
+    replaced = 0
+    for node in model.get_ordered_ops():
+        kind = node.get_type_info()
+        name = _REPLACEMENTS.get((kind.name, kind.version_id))
+        if name is None:
+            continue
+        inputs = [node.input_value(number) for number in range(node.get_input_size())]
+        new = factory.create(name, inputs, node.get_attributes())
+        if new.get_type_name() != name:
+            continue
+        new.set_friendly_name(node.get_friendly_name())
+        new.output(0).get_tensor().set_names(node.output(0).get_tensor().get_names())
+        for reader in list(node.output(0).get_target_inputs()):
+            reader.replace_source_output(new.output(0))
+        replaced += 1
+    model.validate_nodes_and_infer_types()
+    return replaced

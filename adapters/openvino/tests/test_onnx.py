@@ -1,0 +1,111 @@
+"""ONNX models: ScatterND, ScatterElements, Scatter and TensorScatter."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import reference
+from conftest import kernels
+
+ROWS = 30_000
+NAMES = {"none": "none", "add": "sum", "mul": "prod", "min": "min", "max": "max"}
+
+
+def model(tmp_path, op, arrays, opset, **attributes):
+    """Write a model of one operator. Return its path."""
+    names = [chr(ord("a") + number) for number in range(len(arrays))]
+    kinds = {np.dtype("f4"): TensorProto.FLOAT, np.dtype("i8"): TensorProto.INT64}
+    inputs = [
+        helper.make_tensor_value_info(name, kinds[array.dtype], array.shape)
+        for name, array in zip(names, arrays)
+    ]
+    output = helper.make_tensor_value_info("output", TensorProto.FLOAT, arrays[0].shape)
+    node = helper.make_node(op, names, ["output"], **attributes)
+    graph = helper.make_graph([node], "graph", inputs, [output])
+    path = tmp_path / "model.onnx"
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def run(core, path, inputs):
+    compiled = core.compile_model(core.read_model(path), "CPU")
+    return compiled(inputs)[0], "Reference" in kernels(compiled)
+
+
+def nd(reduction, random):
+    count = 50
+    indices = random.integers(-ROWS, ROWS, (count, 1))
+    if reduction == "none":
+        indices = random.permutation(ROWS)[:count, None] - ROWS
+    data = random.standard_normal((ROWS, 8), np.float32)
+    return [data, indices, random.standard_normal((count, 8), np.float32)]
+
+
+def elements(reduction, random):
+    index = random.integers(-8, 8, (ROWS, 3))
+    if reduction == "none":
+        index = np.argsort(random.random((ROWS, 8)), 1)[:, :3] - 8
+    data = random.standard_normal((ROWS, 8), np.float32)
+    return [data, index, random.standard_normal(index.shape, np.float32)]
+
+
+@pytest.mark.parametrize("opset", [11, 13, 16, 18])
+@pytest.mark.parametrize("reduction", NAMES)
+def test_scatters(plain, extended, tmp_path, reduction, opset):
+    if reduction != "none" and opset < (18 if reduction in ("min", "max") else 16):
+        pytest.skip("the opset lacks the reduction")
+    random = np.random.default_rng(3)
+    attributes = {} if opset < 16 else {"reduction": reduction}
+    for op, make, axis in (("ScatterND", nd, None), ("ScatterElements", elements, 1), ("ScatterElements", elements, -1)):
+        inputs = make(reduction, random)
+        more = attributes if axis is None else attributes | {"axis": axis}
+        path = model(tmp_path, op, inputs, opset, **more)
+        found, is_ours = run(extended, path, inputs)
+        assert is_ours
+        try:
+            theirs, is_extension = run(plain, path, inputs)
+        except RuntimeError as error:
+            # Before 2026.3, OpenVINO has no reductions of ScatterND.
+            assert op == "ScatterND" and "Only `none` is supported" in str(error)
+        else:
+            assert not is_extension
+            np.testing.assert_array_equal(found, theirs)
+        if axis is None:
+            expected = reference.scatter_nd(*inputs, NAMES[reduction])
+        else:
+            expected = reference.scatter_elements(*inputs, axis, NAMES[reduction])
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_scatter_9(plain, extended, tmp_path):
+    inputs = elements("none", np.random.default_rng(4))
+    path = model(tmp_path, "Scatter", inputs, 9, axis=1)
+    found, is_ours = run(extended, path, inputs)
+    assert is_ours
+    np.testing.assert_array_equal(found, run(plain, path, inputs)[0])
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("has_positions", [True, False])
+def test_tensor_scatter(extended, tmp_path, mode, has_positions):
+    random = np.random.default_rng(5)
+    cache = random.standard_normal((3, 2, 10, 4), np.float32)
+    update = random.standard_normal((3, 2, 3, 4), np.float32)
+    first = np.array([0, 7, 9 if mode == "circular" else 4]) if has_positions else np.zeros(3, int)
+    inputs = [cache, update] + [first] * has_positions
+    path = model(tmp_path, "TensorScatter", inputs, 24, mode=mode)
+    found, is_ours = run(extended, path, inputs)
+    expected = cache.copy()
+    for sequence, start in enumerate(first):
+        for row in range(3):
+            expected[sequence, :, (start + row) % 10] = update[sequence, :, row]
+    assert is_ours
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_tensor_scatter_beyond_the_end(extended, tmp_path):
+    inputs = [np.zeros((2, 10, 4), np.float32), np.zeros((2, 3, 4), np.float32), np.array([0, 8])]
+    path = model(tmp_path, "TensorScatter", inputs, 24)
+    with pytest.raises(RuntimeError, match="sequence 1"):
+        run(extended, path, inputs)

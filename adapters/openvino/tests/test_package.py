@@ -1,0 +1,75 @@
+"""The package: the library, its symbols, releases of OpenVINO, and `replace`."""
+
+import subprocess
+import sys
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset1, opset3, opset12, opset15
+
+import ndscatter.openvino
+import reference
+
+
+def test_the_library_exports_one_function():
+    nm = subprocess.run(
+        ["nm", "-D", "--defined-only", ndscatter.openvino.library_path()], capture_output=True, text=True, check=True
+    )
+    assert [line.split()[-1] for line in nm.stdout.splitlines()] == ["create_extensions"]
+
+
+def test_another_release_is_an_error(monkeypatch):
+    monkeypatch.setattr(ov, "get_version", lambda: "2024.0.0-1-releases/2024/0")
+    with pytest.raises(ImportError, match="OpenVINO 2024.0.0 is installed"):
+        ndscatter.openvino.library_path()
+    with pytest.raises(ImportError, match="build it again"):
+        ndscatter.openvino.add_extension(ov.Core())
+
+
+def built(size):
+    """Return a model that a program makes: three scatters, and a scatter of a shape."""
+    data = opset1.parameter([size, 8], np.float32, name="data")
+    rows, updates = opset1.parameter([3, 1], np.int64), opset1.parameter([3, 8], np.float32)
+    axis = opset1.constant(np.int32(0))
+    nd = opset15.scatter_nd_update(data, rows, updates, "sum", name="first")
+    flat = opset1.squeeze(rows, opset1.constant(np.array([1])))
+    update = opset3.scatter_update(nd, flat, updates, axis)
+    wide = opset1.concat([rows] * 8, 1)
+    elements = opset12.scatter_elements_update(update, wide, updates, axis, "mean", False)
+    shape = opset15.scatter_nd_update(
+        opset3.shape_of(elements, "i64"), opset1.constant(np.array([[1]])), opset1.constant(np.array([8]))
+    )
+    result = opset1.reshape(elements, shape, False)
+    result.output(0).get_tensor().set_names({"result"})
+    return ov.Model([result], [data, rows, updates])
+
+
+def test_replace():
+    model = built(50_000)
+    assert ndscatter.openvino.replace(model) == 3
+    names = [node.get_type_name() for node in model.get_ordered_ops()]
+    assert names.count("ScatterNDUpdate") == 1, "the scatter of a shape stays"
+    assert [node.get_friendly_name() for node in model.get_ordered_ops() if node.get_type_name() == "NdsScatterNDUpdate"] == ["first"]
+    random = np.random.default_rng(1)
+    data, updates = random.standard_normal((50_000, 8), np.float32), random.standard_normal((3, 8), np.float32)
+    rows = np.array([[5], [7], [9]])
+    # A core without the extension runs the model.
+    found = ov.Core().compile_model(model, "CPU")({"data": data, 1: rows, 2: updates})["result"]
+    expected = ov.Core().compile_model(built(50_000), "CPU")({"data": data, 1: rows, 2: updates})["result"]
+    np.testing.assert_array_equal(found, expected)
+    expected = reference.scatter_nd(data, rows, updates, "none")
+    np.testing.assert_array_equal(found, expected)
+    assert ndscatter.openvino.replace(model) == 0
+
+
+def test_small_operators_stay():
+    model = built(50)
+    assert ndscatter.openvino.replace(model) == 0
+    assert not any(node.get_type_name().startswith("Nds") for node in model.get_ops())
+
+
+def test_a_process_that_ends_at_once():
+    """The process ends while the models and the library are loaded."""
+    program = "import openvino as ov, ndscatter.openvino as n; core = ov.Core(); n.add_extension(core)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -37,7 +37,7 @@ struct OfGather {
 struct NdUpdate : OfScatter {
     using Base = ov::op::v15::ScatterNDUpdate;
     static constexpr const char* name = "NdsScatterNDUpdate";
-    static constexpr size_t static_bytes = size_t{512} << 10;
+    static constexpr size_t static_bytes = size_t{1} << 20;
     static void copy_attributes(const Base& from, Base& to) { to.set_reduction(from.get_reduction()); }
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
 };
@@ -46,7 +46,7 @@ struct NdUpdate : OfScatter {
 struct Update : OfScatter {
     using Base = ov::op::v3::ScatterUpdate;
     static constexpr const char* name = "NdsScatterUpdate";
-    static constexpr size_t static_bytes = size_t{512} << 10;
+    static constexpr size_t static_bytes = size_t{1} << 20;
     static void copy_attributes(const Base&, Base&) {}
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
 };

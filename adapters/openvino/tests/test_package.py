@@ -69,7 +69,25 @@ def test_small_operators_stay():
     assert not any(node.get_type_name().startswith("Nds") for node in model.get_ops())
 
 
-def test_a_process_that_ends_at_once():
-    """The process ends while the models and the library are loaded."""
-    program = "import openvino as ov, ndscatter.openvino as n; core = ov.Core(); n.add_extension(core)"
+# A model outlives the factory or the core that loaded the library.
+REPLACED = """
+import gc, numpy as np, openvino as ov, ndscatter.openvino as nds
+from openvino import opset1, opset15
+ps = [opset1.parameter(shape, type) for shape, type in (([-1, 8], np.float32), ([-1, 1], np.int32), ([-1, 8], np.float32))]
+model = ov.Model([opset15.scatter_nd_update(*ps, "sum")], ps)
+assert nds.replace(model) == 1
+gc.collect()
+compiled = ov.Core().compile_model(model, "CPU")
+inputs = [np.zeros((4, 8), "f4"), np.array([[1]], "i4"), np.ones((1, 8), "f4")]
+assert compiled(inputs)[0].sum() == 8
+"""
+EXTENDED = """
+import openvino as ov, ndscatter.openvino as nds
+core = ov.Core()
+nds.add_extension(core)
+"""
+
+
+@pytest.mark.parametrize("program", [REPLACED, EXTENDED])
+def test_the_library_stays_loaded(program):
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,5 +1,6 @@
 #include "call.hpp"
 
+#include <algorithm>
 #include <openvino/core/parallel.hpp>
 
 namespace ndscatter {
@@ -26,11 +27,16 @@ int code_of(ov::element::Type type) {
     }
 }
 
-int32_t run_tasks(void*, size_t tasks, void (*task)(void*, size_t), void* argument) {
-    ov::parallel_for(tasks, [&](size_t index) {
-        task(argument, index);
-    });
-    return 0;
+// Runs tasks on the threads of OpenVINO. An exception must not cross the caller, which is not C++.
+int32_t run_tasks(void*, size_t tasks, void (*task)(void*, size_t), void* argument) noexcept {
+    try {
+        ov::parallel_for(tasks, [&](size_t index) {
+            task(argument, index);
+        });
+        return 0;
+    } catch (...) {
+        return 1;
+    }
 }
 
 }  // namespace
@@ -71,17 +77,20 @@ Options::Options(int32_t reduction) {
     m_options.pool = &m_pool;
 }
 
-int64_t scalar(const ov::Tensor& tensor) {
-    OPENVINO_ASSERT(tensor.get_size() == 1, "ndscatter: the axis must be one number");
+bool read_scalar(const ov::Tensor& tensor, int64_t& value) {
+    if (tensor.get_size() != 1) {
+        return false;
+    }
     switch (tensor.get_element_type()) {
-        case ov::element::Type_t::i8: return *tensor.data<const int8_t>();
-        case ov::element::Type_t::i16: return *tensor.data<const int16_t>();
-        case ov::element::Type_t::i32: return *tensor.data<const int32_t>();
-        case ov::element::Type_t::i64: return *tensor.data<const int64_t>();
-        case ov::element::Type_t::u8: return *tensor.data<const uint8_t>();
-        case ov::element::Type_t::u16: return *tensor.data<const uint16_t>();
-        case ov::element::Type_t::u32: return *tensor.data<const uint32_t>();
-        default: OPENVINO_THROW("ndscatter: the axis has the type ", tensor.get_element_type());
+        case ov::element::Type_t::i8: value = *tensor.data<const int8_t>(); return true;
+        case ov::element::Type_t::i16: value = *tensor.data<const int16_t>(); return true;
+        case ov::element::Type_t::i32: value = *tensor.data<const int32_t>(); return true;
+        case ov::element::Type_t::i64: value = *tensor.data<const int64_t>(); return true;
+        case ov::element::Type_t::u8: value = *tensor.data<const uint8_t>(); return true;
+        case ov::element::Type_t::u16: value = *tensor.data<const uint16_t>(); return true;
+        case ov::element::Type_t::u32: value = *tensor.data<const uint32_t>(); return true;
+        case ov::element::Type_t::u64: value = static_cast<int64_t>(*tensor.data<const uint64_t>()); return true;
+        default: return false;
     }
 }
 

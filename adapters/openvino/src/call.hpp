@@ -44,8 +44,8 @@ private:
     nds_options m_options{};
 };
 
-// Returns the only element of a tensor of integers.
-int64_t scalar(const ov::Tensor& tensor);
+// Reads the only element of a tensor of integers. Returns false if the tensor has another type or size.
+bool read_scalar(const ov::Tensor& tensor, int64_t& value);
 
 // Returns whether a call has run. Returns false if ndscatter does not support the call. Throws an exception
 // with the message of ndscatter if the call failed.

@@ -5,8 +5,9 @@
 #include <openvino/core/extension.hpp>
 #include <openvino/core/op_extension.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
-#include <limits>
 #include <openvino/op/constant.hpp>
+
+#include <limits>
 
 #include "operators.hpp"
 #include "tensor_scatter.hpp"
@@ -41,7 +42,7 @@ size_t most_bytes(const ov::Output<ov::Node>& tensor) {
 template <class Rules>
 bool is_replaced(ov::Node& node) {
     const auto type = node.get_input_element_type(0);
-    if (!Rules::accepts(node) || (!type.is_dynamic() && !supports(type))) {
+    if (!type.is_dynamic() && !supports(type)) {
         return false;
     }
     // A vector of integers can be a shape. OpenVINO computes shapes while it compiles a model, and its passes
@@ -137,7 +138,11 @@ ov::OutputVector gather_elements(const ov::frontend::NodeContext& node) {
 ov::OutputVector tensor_scatter(const ov::frontend::NodeContext& node) {
     ov::OutputVector inputs;
     for (size_t input = 0; input < node.get_input_size(); input++) {
-        inputs.push_back(node.get_input(static_cast<int>(input)));
+        // An optional input with an empty name is a `NullNode`.
+        const auto found = node.get_input(static_cast<int>(input));
+        if (std::string(found.get_node()->get_type_name()) != "NullNode") {
+            inputs.push_back(found);
+        }
     }
     const auto mode = node.get_attribute<std::string>("mode", "linear");
     return std::make_shared<TensorScatter>(inputs, node.get_attribute<int64_t>("axis", -2), mode)->outputs();

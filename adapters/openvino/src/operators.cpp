@@ -1,5 +1,7 @@
 #include "operators.hpp"
 
+#include <algorithm>
+
 namespace ndscatter {
 
 nds_status NdUpdate::run(const Base& node, const ov::TensorVector& inputs, DLTensor* output) {
@@ -17,7 +19,11 @@ nds_status Update::run(const Base&, const ov::TensorVector& inputs, DLTensor* ou
     // OpenVINO's specification and its kernel refuse negative indices.
     options->forbid_negative = 1;
     Described data(inputs[0]), indices(inputs[1]), updates(inputs[2]);
-    return nds_scatter_update(data.get(), indices.get(), updates.get(), scalar(inputs[3]), output, options.get());
+    int64_t axis;
+    if (!read_scalar(inputs[3], axis)) {
+        return NDS_UNSUPPORTED;
+    }
+    return nds_scatter_update(data.get(), indices.get(), updates.get(), axis, output, options.get());
 }
 
 namespace {
@@ -46,20 +52,11 @@ nds_status ElementsUpdate::run(const Base& node, const ov::TensorVector& inputs,
     Options options(number_of(node.get_reduction()));
     options->exclude_self = !node.get_use_init_val();
     Described data(inputs[0]), indices(inputs[1]), updates(inputs[2]);
-    return nds_scatter_elements(data.get(), indices.get(), updates.get(), scalar(inputs[3]), output, options.get());
-}
-
-bool GatherNd::accepts(const ov::Node& node) {
-    // OpenVINO broadcasts batch dims. In ndscatter, they must be equal.
-    const auto& data = node.get_input_partial_shape(0);
-    const auto& indices = node.get_input_partial_shape(1);
-    const size_t batch_dims = static_cast<const Base&>(node).get_batch_dims();
-    for (size_t dim = 0; dim < batch_dims; dim++) {
-        if (data.rank().is_dynamic() || indices.rank().is_dynamic() || data[dim].is_dynamic() || data[dim] != indices[dim]) {
-            return false;
-        }
+    int64_t axis;
+    if (!read_scalar(inputs[3], axis)) {
+        return NDS_UNSUPPORTED;
     }
-    return true;
+    return nds_scatter_elements(data.get(), indices.get(), updates.get(), axis, output, options.get());
 }
 
 ov::Shape GatherNd::output_shape(const Base& node, const ov::TensorVector& inputs) {

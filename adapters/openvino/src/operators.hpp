@@ -22,7 +22,6 @@ namespace ndscatter {
 
 // What all scatters have in common.
 struct OfScatter {
-    static bool accepts(const ov::Node&) { return true; }
     // The tensors whose bytes a call moves.
     static ov::OutputVector moved(ov::Node& node) { return {node.input_value(0), node.input_value(2)}; }
     static ov::Shape output_shape(const ov::Node&, const ov::TensorVector& inputs) { return inputs[0].get_shape(); }
@@ -65,7 +64,6 @@ struct GatherNd : OfGather {
     using Base = ov::op::v8::GatherND;
     static constexpr const char* name = "NdsGatherND";
     static constexpr size_t static_bytes = size_t{512} << 10;
-    static bool accepts(const ov::Node& node);
     static ov::Shape output_shape(const Base& node, const ov::TensorVector& inputs);
     static void copy_attributes(const Base& from, Base& to) { to.set_batch_dims(from.get_batch_dims()); }
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -76,7 +74,6 @@ struct GatherElements : OfGather {
     using Base = ov::op::v6::GatherElements;
     static constexpr const char* name = "NdsGatherElements";
     static constexpr size_t static_bytes = size_t{128} << 10;
-    static bool accepts(const ov::Node&) { return true; }
     static ov::Shape output_shape(const Base&, const ov::TensorVector& inputs) { return inputs[1].get_shape(); }
     static void copy_attributes(const Base& from, Base& to) { to.set_axis(from.get_axis()); }
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);

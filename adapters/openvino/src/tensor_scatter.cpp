@@ -19,6 +19,7 @@ void TensorScatter::validate_and_infer_types() {
     NODE_VALIDATION_CHECK(this,
                           ov::element::Type::merge(type, get_input_element_type(0), get_input_element_type(1)),
                           "the cache and the update of TensorScatter have different types");
+    NODE_VALIDATION_CHECK(this, type.is_dynamic() || supports(type), "TensorScatter does not support the type ", type);
     set_output_type(0, type, get_input_partial_shape(0));
 }
 

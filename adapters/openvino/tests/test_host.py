@@ -41,6 +41,36 @@ def test_constants_are_folded(extended, saved):
     np.testing.assert_array_equal(found, reference.scatter_nd(DATA, at, row))
 
 
+@pytest.mark.parametrize("integers", "i1 i2 i4 i8 u1 u2 u4 u8".split())
+def test_axes_of_each_type(extended, saved, integers):
+    """The inputs are constants, so that no pass of OpenVINO converts the axis before it is read."""
+    axis = opset1.constant(np.array(0, integers))
+    at, row = np.array([1], np.int32), np.ones((1, 16), np.float32)
+    update = opset3.scatter_update(*(opset1.constant(part) for part in (DATA, at, row)), axis)
+    wide = opset1.constant(np.full((1, 16), 2, np.int32))
+    node = opset12.scatter_elements_update(update, wide, opset1.constant(row), axis, "sum")
+    p = opset1.parameter([20_000, 16], np.float32)
+    compiled = extended.compile_model(extended.read_model(saved([opset1.add(node, p)], [p])), "CPU")
+    found = compiled([np.zeros_like(DATA)])[0]
+    expected = DATA.copy()
+    expected[1] = 1
+    expected[2] += 1
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_tuples_of_length_0(extended, saved):
+    """Each update is for the whole data. OpenVINO's reference does this. Its CPU kernel drops the updates."""
+    inputs = [np.zeros((3, 2), np.float32), np.zeros((2, 0), np.int32), np.ones((2, 3, 2), np.float32)]
+    ps = [opset1.parameter(shape, array.dtype) for shape, array in zip(([-1, 2], [-1, 0], [-1, -1, 2]), inputs)]
+    model = ov.Model([opset15.scatter_nd_update(*ps, "sum")], ps)
+    outputs = [ov.Tensor(np.zeros((3, 2), np.float32))]
+    assert model.evaluate(outputs, [ov.Tensor(array) for array in inputs])
+    path = saved([opset15.scatter_nd_update(*ps, "sum")], ps)
+    compiled = extended.compile_model(extended.read_model(path), "CPU")
+    np.testing.assert_array_equal(compiled(inputs)[0], outputs[0].data)
+    assert (outputs[0].data == 2).all()
+
+
 def test_shapes_are_computed_by_openvino(plain, extended, saved):
     """A scatter into the shape of a tensor stays, so that the shapes of the model are known."""
     x = opset1.parameter([-1, 4, 2], np.float32)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import openvino as ov
 import pytest
-from openvino import opset1, opset3, opset12, opset15
+from openvino import opset1, opset3, opset8, opset12, opset15
 
 import ndscatter.openvino
 import reference
@@ -61,6 +61,28 @@ def test_replace():
     expected = reference.scatter_nd(data, rows, updates, "none")
     np.testing.assert_array_equal(found, expected)
     assert ndscatter.openvino.replace(model) == 0
+
+
+def test_replace_in_bodies():
+    """The body of an If has a scatter. Its information at run time is kept."""
+    bodies = [built(50_000), built(50_000)]
+    for body in bodies:
+        scatter = next(node for node in body.get_ops() if node.get_friendly_name() == "first")
+        scatter.get_rt_info()["mark"] = "kept"
+    inputs = [opset1.parameter(p.get_partial_shape(), p.get_element_type()) for p in bodies[0].inputs]
+    condition = opset1.parameter([], np.bool_)
+    branch = opset8.if_op(condition)
+    branch.set_then_body(bodies[0])
+    branch.set_else_body(bodies[1])
+    for number, value in enumerate(inputs):
+        branch.set_input(value.output(0), bodies[0].get_parameters()[number], bodies[1].get_parameters()[number])
+    result = branch.set_output(bodies[0].get_results()[0], bodies[1].get_results()[0])
+    model = ov.Model([result], [condition, *inputs])
+    assert ndscatter.openvino.replace(model) == 6
+    body = branch.get_then_body()
+    scatter = next(node for node in body.get_ops() if node.get_friendly_name() == "first")
+    assert scatter.get_type_name() == "NdsScatterNDUpdate"
+    assert scatter.get_rt_info()["mark"].value == "kept"
 
 
 def test_small_operators_stay():

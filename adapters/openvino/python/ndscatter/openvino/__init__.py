@@ -48,7 +48,9 @@ def library_path() -> str:
             f"ndscatter-openvino was built with OpenVINO {OPENVINO}, and OpenVINO {found} is installed; "
             "build it again: pip install --no-build-isolation --force-reinstall ./adapters/openvino"
         )
-    return str(next(Path(__file__).parent.glob("*ndscatter_openvino.*")))
+    for path in Path(__file__).parent.glob("*ndscatter_openvino.*"):
+        return str(path)
+    raise ImportError("the package ndscatter-openvino has no library; install it again")
 
 
 def add_extension(core: openvino.Core) -> None:
@@ -64,12 +66,24 @@ def replace(model: openvino.Model) -> int:
 
     Use this function for models that were not read by a ``Core`` with the extension: converted models of
     PyTorch, TensorFlow and JAX, and models that a program makes. The model changes in place. Operators that
-    compute shapes, and small operators, stay.
+    compute shapes, and small operators, stay. The bodies of If, Loop and TensorIterator change too.
     """
     factory = NodeFactory("opset15")
     factory.add_extension(library_path())
+    return _replace(model, factory)
+
+
+def _bodies(node: openvino.Node) -> list[openvino.Model]:
+    """Return the models in an If, a Loop or a TensorIterator."""
+    if node.get_type_name() == "If":
+        return [node.get_then_body(), node.get_else_body()]
+    return [node.get_function()] if hasattr(node, "get_function") else []
+
+
+def _replace(model: openvino.Model, factory: NodeFactory) -> int:
     replaced = 0
     for node in model.get_ordered_ops():
+        replaced += sum(_replace(body, factory) for body in _bodies(node))
         kind = node.get_type_info()
         name = _REPLACEMENTS.get((kind.name, kind.version_id))
         if name is None:
@@ -79,6 +93,10 @@ def replace(model: openvino.Model) -> int:
         if new.get_type_name() != name:
             continue
         new.set_friendly_name(node.get_friendly_name())
+        # OpenVINO's Python interface writes only texts and integers.
+        for key, kept in node.get_rt_info().items():
+            if isinstance(kept.value, (str, int)):
+                new.get_rt_info()[key] = kept.value
         new.output(0).get_tensor().set_names(node.output(0).get_tensor().get_names())
         for reader in list(node.output(0).get_target_inputs()):
             reader.replace_source_output(new.output(0))

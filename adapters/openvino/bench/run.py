@@ -3,6 +3,7 @@
 
     python adapters/openvino/bench/run.py            # the workloads of docs/performance.md
     python adapters/openvino/bench/run.py --small    # small calls, static and dynamic shapes
+    python adapters/openvino/bench/run.py --gathers  # gathers of the rows that the workloads update
     python adapters/openvino/bench/run.py --state    # a step of a decoder with a key/value cache
 
 A ratio is the time of an inference with OpenVINO's operator divided by the time with the extension: above
@@ -132,6 +133,29 @@ def table(cores, rounds: int, only: list[str], quick: bool) -> None:
         print(f"{len(long)} rows of more than 0.5 ms: geometric mean {mean(long):.2f}")
 
 
+def gathers(cores, rounds: int, only: list[str], quick: bool) -> None:
+    """Print one row per gather of the rows that a workload updates."""
+    print("| workload | operator | OpenVINO, ms | ndscatter, ms | ratio |\n|---|---|---|---|---|")
+    ratios = []
+    for workload in workloads.chosen(only or [w.name for w in workloads.WORKLOADS[:15]], quick):
+        if workload.axis is not None:
+            continue
+        problem = Problem(workload)
+        indices = problem.indices[0].astype(np.int32)
+        cases = [("GatherND-8", lambda ps: opset8.gather_nd(*ps, 0), indices)]
+        if workload.indexed_axes == slice(0, 1):
+            wide = np.repeat(indices, workload.window, 1).reshape(problem.updates.shape)
+            cases.append(("GatherElements-6", lambda ps: opset6.gather_elements(*ps, 0), wide))
+        for name, make, at in cases:
+            ps = [parameter(problem.data), parameter(at)]
+            requests = cores.requests(ov.Model([make(ps)], ps), [problem.data, at])
+            assert np.array_equal(output(requests[0]), output(requests[1])), (workload.name, name)
+            theirs, ours = compare(requests, rounds, 200 if workload.tuples < 1000 else 1)
+            ratios.append(theirs / ours)
+            print(f"| {workload.name} | {name} | {theirs * 1e3:.3f} | {ours * 1e3:.3f} | {ratios[-1]:.2f} |", flush=True)
+    print(f"\n{len(ratios)} rows: geometric mean {mean(ratios):.2f}, minimum {min(ratios):.2f}")
+
+
 def small(cores, rounds: int) -> None:
     random = np.random.default_rng(3)
     print("| rows x elements | updates | operator | shapes | OpenVINO, us | ndscatter, us | ratio |\n|---|---|---|---|---|---|---|")
@@ -194,6 +218,7 @@ def state(cores, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--gathers", action="store_true")
     parser.add_argument("--state", action="store_true")
     parser.add_argument("--only", nargs="*", default=[], help="names of workloads")
     parser.add_argument("--quick", action="store_true", help="small shapes, to test the harness")
@@ -204,6 +229,8 @@ def main() -> None:
     print(f"OpenVINO {ov.get_version()}, {options.threads} threads\n")
     if options.small:
         small(cores, options.rounds)
+    elif options.gathers:
+        gathers(cores, options.rounds, options.only, options.quick)
     elif options.state:
         state(cores, options.rounds)
     else:

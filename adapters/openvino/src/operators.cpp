@@ -62,6 +62,7 @@ nds_status ElementsUpdate::run(const Base& node, const ov::TensorVector& inputs,
 ov::Shape GatherNd::output_shape(const Base& node, const ov::TensorVector& inputs) {
     const auto& data = inputs[0].get_shape();
     ov::Shape shape = inputs[1].get_shape();
+    OPENVINO_ASSERT(!shape.empty(), "ndscatter: the indices of GatherND must have at least one axis");
     const size_t indexed = node.get_batch_dims() + shape.back();
     shape.pop_back();
     shape.insert(shape.end(), data.begin() + std::min(indexed, data.size()), data.end());

@@ -1,4 +1,4 @@
-"""Scatters as loops of numpy, in the order of the updates and in the type of the data."""
+"""Scatters of numbers as loops of numpy, in the order of the updates and in the type of the data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ def apply(output, at, updates, reduction):
     if reduction == "none":
         for place, update in zip(zip(*(part.ravel() for part in at)), updates.reshape(at[0].size, -1)):
             output[place] = update.reshape(np.shape(output[place]))
-    elif output.dtype == bool:
-        # OpenVINO computes sums of booleans as "or", differences as "xor", products as "and".
-        ufunc = {"sum": np.logical_or, "sub": np.logical_xor, "prod": np.logical_and}
-        (ufunc | {"min": np.logical_and, "max": np.logical_or})[reduction].at(output, at, updates)
     else:
         UFUNCS[reduction].at(output, at, updates)
 
@@ -47,11 +43,9 @@ def scatter_elements(data, indices, updates, axis, reduction="none", use_init_va
     at = list(np.indices(indices.shape))
     at[axis] = np.where(indices < 0, indices + data.shape[axis], indices)
     at = tuple(at)
-    if not use_init_val and reduction not in ("none",):
+    if not use_init_val and reduction != "none":
         identities = {"sum": 0, "mean": 0, "prod": 1}
-        if data.dtype == bool:
-            identities |= {"min": True, "max": False}
-        elif data.dtype.kind == "f":
+        if data.dtype.kind == "f":
             identities |= {"min": np.inf, "max": -np.inf}
         else:
             limits = np.iinfo(data.dtype)

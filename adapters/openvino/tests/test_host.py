@@ -7,7 +7,7 @@ import time
 import numpy as np
 import openvino as ov
 import pytest
-from openvino import opset1, opset3, opset4, opset6, opset12, opset15
+from openvino import opset1, opset3, opset4, opset6, opset8, opset12, opset15
 
 import ndscatter.openvino
 import reference
@@ -28,6 +28,32 @@ def sums(saved, is_dynamic=False):
 
 def types(model):
     return [node.get_type_name() for node in model.get_ordered_ops()]
+
+
+AXIS = opset1.constant(np.int32(0))
+# For each operator: the node, the shapes of data, indices and updates for `rows` rows of 64 `f32`, and the
+# number of rows from which the node is replaced. A scatter counts its data and one row of updates.
+LIMITS = {
+    "ScatterNDUpdate": (lambda ps: opset15.scatter_nd_update(*ps, "sum"), lambda rows: ([rows, 64], [1, 1], [1, 64]), 4095),
+    "ScatterUpdate": (lambda ps: opset3.scatter_update(*ps, AXIS), lambda rows: ([rows, 64], [1], [1, 64]), 4095),
+    "ScatterElementsUpdate": (
+        lambda ps: opset12.scatter_elements_update(*ps, AXIS, "sum"), lambda rows: ([rows, 64], [1, 64], [1, 64]), 511
+    ),
+    "GatherND": (lambda ps: opset8.gather_nd(*ps[:2], 0), lambda rows: ([9, 64], [rows, 1]), 2048),
+    "GatherElements": (lambda ps: opset6.gather_elements(*ps[:2], 0), lambda rows: ([9, 64], [rows, 64]), 512),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_both_sides_of_the_limits(extended, saved, name):
+    build, shapes, first = LIMITS[name]
+    for bounds, limit in ((lambda rows: rows, first), (lambda rows: ov.Dimension(0, rows), 4095 if "Scatter" in name else 4096)):
+        for rows in (limit - 1, limit):
+            kinds = [np.float32, np.int32, np.float32]
+            shape = lambda sizes: ov.PartialShape([bounds(size) if size == rows else size for size in sizes])
+            ps = [opset1.parameter(shape(sizes), kind) for sizes, kind in zip(shapes(rows), kinds)]
+            model = extended.read_model(saved([build(ps)], ps))
+            assert (f"Nds{name}" in types(model)) == (rows == limit), rows
 
 
 def test_constants_are_folded(extended, saved):

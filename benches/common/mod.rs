@@ -5,10 +5,14 @@
 
 pub(crate) mod aligned;
 pub(crate) mod contenders;
+pub(crate) mod contest;
+pub(crate) mod hosts;
 pub(crate) mod inputs;
 pub(crate) mod numbers;
+pub(crate) mod peer;
 pub(crate) mod random;
 pub(crate) mod roof;
+pub(crate) mod rows;
 pub(crate) mod workloads;
 
 use std::num::NonZero;

@@ -13,12 +13,10 @@
 
 #[path = "../../../common/mod.rs"]
 mod common;
-mod contest;
 mod neighbours;
 mod ours;
 mod peers;
 mod report;
-mod rows;
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -27,14 +25,13 @@ use std::time::Instant;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
-use common::contenders::{CALL_BYTES, calls_a_sample};
-use common::inputs::{Form, Inputs, SETS};
+use common::contest::{Entry, Fallible, qualify, time};
+use common::inputs::{Inputs, SETS};
+use common::rows::Rows;
 use common::workloads::{WORKLOADS, Workload};
-use contest::{Entry, Fallible, qualify, time};
 use neighbours::Ticks;
 use peers::{CONTENDERS, entrants};
 use report::{FORMS, Outcome, Row};
-use rows::Rows;
 
 /// Maximum calls per sample.
 const SAMPLE_CALLS: u32 = 20_000;
@@ -106,7 +103,7 @@ fn measure(workload: Workload, options: &Options) -> [Row; FORMS.len()] {
             entrants.each_ref().map(|entrant| entrant.entries(form)),
             &expected,
             options.rounds.get(),
-            calls(&inputs, form),
+            inputs.calls(form, SAMPLE_CALLS),
         ),
     })
 }
@@ -131,12 +128,4 @@ fn contest(
         },
         Err(outcome) => outcome,
     })
-}
-
-/// Returns the calls per sample.
-fn calls(inputs: &Inputs, form: Form) -> u32 {
-    match inputs.traffic(form, 0).total() {
-        bytes @ ..CALL_BYTES => calls_a_sample(bytes, SAMPLE_CALLS),
-        _ => 1,
-    }
 }

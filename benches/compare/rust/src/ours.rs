@@ -3,8 +3,8 @@
 use ndscatter::Execution;
 
 use crate::common::aligned::Aligned;
+use crate::common::contest::{Contender, Entrant, Entry, Fallible};
 use crate::common::inputs::{Form, Inputs};
-use crate::contest::{Contender, Entrant, Entry, Fallible};
 
 pub(crate) struct Ours<'a>(pub(crate) &'a Inputs);
 

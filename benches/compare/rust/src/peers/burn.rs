@@ -7,10 +7,10 @@ use burn_backend::{Shape, TensorData};
 use burn_flex::{Flex, FlexTensor};
 use ndscatter::Reduction;
 
-use super::{Call, Peer};
+use crate::common::contest::Fallible;
 use crate::common::inputs::{Form, SETS};
-use crate::contest::Fallible;
-use crate::rows::Rows;
+use crate::common::peer::{Call, Peer};
+use crate::common::rows::Rows;
 
 pub(super) struct Burn<'a> {
     rows: &'a Rows<'a>,

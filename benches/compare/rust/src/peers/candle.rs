@@ -3,10 +3,10 @@
 use candle_core::{Device, Tensor};
 use ndscatter::Reduction;
 
-use super::{Call, Peer};
+use crate::common::contest::Fallible;
 use crate::common::inputs::{Form, SETS};
-use crate::contest::Fallible;
-use crate::rows::Rows;
+use crate::common::peer::{Call, Peer};
+use crate::common::rows::Rows;
 
 pub(super) struct Candle<'a> {
     rows: &'a Rows<'a>,

@@ -11,9 +11,10 @@ use rten_tensor::prelude::*;
 use rten_tensor::{CowTensor, Tensor, TensorView};
 
 use super::{Call, Peer, onnx};
+use crate::common::contest::Fallible;
 use crate::common::inputs::{Form, SETS};
-use crate::contest::Fallible;
-use crate::rows::Rows;
+use crate::common::peer::{Call, Peer};
+use crate::common::rows::Rows;
 
 pub(super) struct Rten<'a> {
     rows: &'a Rows<'a>,

@@ -7,10 +7,10 @@ use ndscatter::Reduction;
 use tract_core::internal::{EvalContext, EvalOp, IntoArcTensor, IntoTValue, TValue, Tensor, tvec};
 use tract_core::ops::array::{ScatterElements, ScatterNd, ScatterReduction};
 
-use super::{Call, Peer};
+use crate::common::contest::Fallible;
 use crate::common::inputs::{Form, SETS};
-use crate::contest::Fallible;
-use crate::rows::Rows;
+use crate::common::peer::{Call, Peer};
+use crate::common::rows::Rows;
 
 pub(super) struct Tract<'a> {
     rows: &'a Rows<'a>,

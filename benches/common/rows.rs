@@ -3,7 +3,7 @@
 
 use ndscatter::Reduction;
 
-use crate::common::inputs::{Inputs, SETS};
+use super::inputs::{Inputs, SETS};
 
 pub(crate) struct Rows<'a> {
     pub(crate) data: &'a [f32],
@@ -50,9 +50,7 @@ impl<'a> Rows<'a> {
 fn numbers(inputs: &Inputs, set: usize) -> Vec<i64> {
     let workload = &inputs.workload;
     let sizes = &workload.data[workload.indexed_axes()];
-    let indices = inputs.indices_view(set).to_ndarray();
-    let coordinates = indices.as_slice().expect("indices are contiguous");
-    let first_repetition = coordinates.chunks_exact(sizes.len()).map(|tuple| {
+    let first_repetition = inputs.indices(set).chunks_exact(sizes.len()).map(|tuple| {
         (tuple.iter().zip(sizes)).fold(0, |number, (index, &size)| number * size as i64 + index)
     });
     (0..workload.repetitions())

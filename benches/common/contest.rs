@@ -5,8 +5,8 @@
 use std::error::Error;
 use std::time::Instant;
 
-use crate::common::contenders::Time;
-use crate::common::inputs::{Form, SETS};
+use super::contenders::Time;
+use super::inputs::{Form, SETS};
 
 /// Result of a runtime's function, or its error.
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error>>;

@@ -10,7 +10,7 @@ use rten::{BufferPool, Model, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{CowTensor, Tensor, TensorView};
 
-use super::{Call, Peer, onnx};
+use super::onnx;
 use crate::common::contest::Fallible;
 use crate::common::inputs::{Form, SETS};
 use crate::common::peer::{Call, Peer};

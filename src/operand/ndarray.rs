@@ -1,7 +1,8 @@
 //! Conversions between arrays of `ndarray` and tensors of this crate.
 //!
 //! This module knows the shapes, strides and pointers of arrays of `ndarray` and of views of this
-//! crate. No conversion copies elements.
+//! crate. No conversion copies elements, except that `ndarray` copies shared elements before it
+//! lends them to write.
 
 #![expect(
     unsafe_code,
@@ -9,8 +10,8 @@
 )]
 
 use ndarray::{
-    ArrayBase, ArrayD, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
-    ShapeBuilder,
+    ArrayBase, ArrayD, ArrayRef, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
+    LayoutRef, ShapeBuilder,
 };
 
 use super::indices::{Index, Indices};
@@ -20,15 +21,29 @@ use super::typed::{TensorView, TensorViewMut, check_distinct};
 use crate::error::ScatterError;
 
 /// Makes a view to read from a borrowed array of any strides.
+impl<'a, T, D: Dimension> From<&'a ArrayRef<T, D>> for TensorView<'a, T> {
+    fn from(array: &'a ArrayRef<T, D>) -> Self {
+        // While an array is borrowed, its elements are readable. `ndarray` ensures that the
+        // offsets of all elements fit in `isize`.
+        Self::new(array.as_ptr(), layout_of(array))
+    }
+}
+
+/// Makes a view to read from a borrowed array of any strides.
 impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>
 where
     S: Data<Elem = T>,
     D: Dimension,
 {
     fn from(array: &'a ArrayBase<S, D>) -> Self {
-        // While an array is borrowed, its elements are readable. `ndarray` ensures that the
-        // offsets of all elements fit in `isize`.
-        Self::new(array.as_ptr(), layout_of(array))
+        Self::from(&**array)
+    }
+}
+
+/// Makes indices from a borrowed array of integers, of any strides.
+impl<'a, I: Index, D: Dimension> From<&'a ArrayRef<I, D>> for Indices<'a> {
+    fn from(array: &'a ArrayRef<I, D>) -> Self {
+        TensorView::from(array).into()
     }
 }
 
@@ -50,6 +65,24 @@ where
 ///
 /// [`ScatterError::SelfOverlap`] if two elements of the array share memory. Only unsafe code can
 /// make an array with such elements.
+impl<'a, T, D: Dimension> TryFrom<&'a mut ArrayRef<T, D>> for TensorViewMut<'a, T> {
+    type Error = ScatterError;
+
+    fn try_from(array: &'a mut ArrayRef<T, D>) -> Result<Self, Self::Error> {
+        let ptr = array.as_mut_ptr();
+        let layout = layout_of(array);
+        check_distinct(&layout)?;
+        Ok(Self::new(ptr, layout))
+    }
+}
+
+/// Makes a view to write from a mutably borrowed array of any strides. An array that shares its
+/// elements with other arrays (`ArcArray`) or borrows them (`CowArray`) first copies them.
+///
+/// # Errors
+///
+/// [`ScatterError::SelfOverlap`] if two elements of the array share memory. Only unsafe code can
+/// make an array with such elements.
 impl<'a, T, S, D> TryFrom<&'a mut ArrayBase<S, D>> for TensorViewMut<'a, T>
 where
     S: DataMut<Elem = T>,
@@ -58,10 +91,7 @@ where
     type Error = ScatterError;
 
     fn try_from(array: &'a mut ArrayBase<S, D>) -> Result<Self, Self::Error> {
-        let ptr = array.as_mut_ptr();
-        let layout = layout_of(array);
-        check_distinct(&layout)?;
-        Ok(Self::new(ptr, layout))
+        Self::try_from(&mut **array)
     }
 }
 
@@ -126,7 +156,7 @@ impl<T> Tensor<T> {
     }
 }
 
-fn layout_of<S: ndarray::RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Layout<'_> {
+fn layout_of<T, D: Dimension>(array: &LayoutRef<T, D>) -> Layout<'_> {
     Layout::of_parts(array.shape(), array.strides())
 }
 

@@ -1,7 +1,15 @@
 //! Conversions from and to `ndarray` views, in every layout of `ndarray`.
 
-use ndarray::{Array, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, array, s};
-use ndscatter::{Reduction, Scatter, TensorView, TensorViewMut, scatter_nd};
+use ndarray::{
+    ArcArray, Array, Array2, ArrayD, ArrayRef1, ArrayRef2, ArrayViewMutD, Axis, CowArray,
+    Dimension, IxDyn, ShapeBuilder, Slice, array, s,
+};
+use ndscatter::{
+    Cloned, Gather, Indices, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
+    scatter_nd,
+};
+
+use crate::common::random::Random;
 
 fn rows() -> Array2<i32> {
     Array::from_shape_fn((3, 4), |(i, j)| {
@@ -95,4 +103,198 @@ fn outputs_go_back_to_ndarray() {
         array![[0.0, 0.0], [5.0, 6.0]].into_dyn(),
         "the same memory"
     );
+}
+
+/// `ArrayRef` is the type of the arguments of functions that take any array.
+#[test]
+fn references_to_any_array_convert() {
+    fn add_rows(
+        table: &mut ArrayRef2<i32>,
+        rows: &ArrayRef1<i16>,
+        updates: &ArrayRef2<i32>,
+    ) -> Result<(), ScatterError> {
+        Scatter::along(0).reduction(Reduction::Add).in_place(
+            TensorViewMut::try_from(table)?,
+            rows,
+            updates.into(),
+        )
+    }
+    let (mut table, updates) = (Array2::zeros((3, 2)), array![[1, 2], [3, 4]]);
+    let mut columns_swapped = table.slice_mut(s![.., ..;-1]);
+    add_rows(&mut columns_swapped, &array![2, -1], &updates).expect("the call is valid");
+    assert_eq!(
+        table,
+        array![[0, 0], [0, 0], [6, 4]],
+        "two updates of row 2"
+    );
+}
+
+#[test]
+fn shared_elements_are_copied_before_a_write() {
+    let scatter = |data: Result<TensorViewMut<'_, i32>, ScatterError>| {
+        let data = data.expect("no overlap");
+        Scatter::along(0).in_place(data, &array![1_u8], (&array![9]).into())
+    };
+    let expected = array![4, 9, 6];
+
+    let mut shared = ArcArray::from(vec![4, 5, 6]);
+    let other = shared.clone();
+    scatter((&mut shared).try_into()).expect("the call is valid");
+    assert_eq!(shared, expected, "the array of the call");
+    assert_eq!(other, array![4, 5, 6], "the other owner");
+    let place = shared.as_ptr();
+    scatter((&mut shared).try_into()).expect("the call is valid");
+    assert_eq!(shared.as_ptr(), place, "one owner, so nothing is copied");
+
+    let original = array![4, 5, 6];
+    let mut borrowed = CowArray::from(&original);
+    scatter((&mut borrowed).try_into()).expect("the call is valid");
+    assert_eq!(borrowed, expected, "the array of the call");
+    assert_eq!(original, array![4, 5, 6], "the original");
+}
+
+#[test]
+fn indices_are_arrays_of_any_integer_rank_and_layout() {
+    let data = array![10, 20, 30];
+    let gather = |indices: Indices<'_>| {
+        let rows = Gather::along(0).allocate(TensorView::from(&data), indices);
+        rows.expect("the call is valid").into_ndarray()
+    };
+    let expected = array![30, 10].into_dyn();
+    assert_eq!(gather((&array![-1_i32, 0]).into()), expected, "i32");
+    assert_eq!(gather((&array![2_usize, 0]).into()), expected, "usize");
+    let reversed = array![0_u16, 2];
+    let reversed = reversed.slice(s![..;-1]);
+    assert_eq!(gather((&reversed).into()), expected, "stride -1");
+    let one = ndarray::arr0(1_i64);
+    let scalar = gather((&one).into());
+    assert_eq!(scalar, ndarray::arr0(20).into_dyn(), "rank 0");
+    let repeated = one.broadcast((1, 2)).expect("one element for all");
+    assert_eq!(
+        gather((&repeated).into()),
+        array![[20, 20]].into_dyn(),
+        "stride 0"
+    );
+    let none = ArrayD::<u8>::default(IxDyn(&[2, 0, 3]));
+    assert_eq!(gather((&none).into()).shape(), [2, 0, 3], "no element");
+}
+
+#[test]
+fn arrays_of_strings_are_cloned() {
+    let names = array![["a", "b"], ["c", "d"]].mapv(String::from);
+    let transposed = names.t();
+    let picked = Gather::along(0)
+        .allocate(Cloned(TensorView::from(&transposed)), &array![1, 1, 0])
+        .expect("the call is valid");
+    let expected = array![["b", "d"], ["b", "d"], ["a", "c"]].mapv(String::from);
+    assert_eq!(
+        picked.into_ndarray(),
+        expected.into_dyn(),
+        "rows of columns"
+    );
+}
+
+#[test]
+fn shapes_at_the_limits_convert() {
+    const LARGEST: usize = isize::MAX.unsigned_abs();
+    // No element exists, whatever the other sizes and the strides are.
+    let empty = TensorView::<u64>::strided(&[], 0, &[LARGEST, 0], &[isize::MIN, isize::MAX]);
+    let empty = empty.expect("no element is outside");
+    assert_eq!(empty.to_ndarray().shape(), [LARGEST, 0], "no element");
+    let splat = TensorView::splat(&7_u64, &[LARGEST, 1]).expect("one element for all");
+    assert_eq!(splat.to_ndarray()[[LARGEST - 1, 0]], 7, "most elements");
+    let deep = [1; 12];
+    let deep = TensorView::contiguous(&[7_u8], &deep).expect("one element");
+    assert_eq!(deep.to_ndarray().ndim(), 12, "rank");
+}
+
+/// How a view lies in a larger array: the view is every `steps`-th element of its permuted axes.
+struct Placement {
+    order: Vec<usize>,
+    steps: Vec<isize>,
+}
+
+impl Placement {
+    fn random(rank: usize, random: &mut Random) -> Self {
+        let mut order: Vec<usize> = (0..rank).collect();
+        for axis in 1..rank {
+            order.swap(axis, random.below(axis + 1));
+        }
+        let steps = (0..rank).map(|_| random.pick(&[-2, -1, 1, 1, 3]));
+        let steps = steps.collect();
+        Self { order, steps }
+    }
+
+    /// Returns an array of random values in which a view of `shape` lies.
+    fn around(&self, shape: &[usize], random: &mut Random) -> ArrayD<i32> {
+        let sizes = self.order.iter();
+        let sizes: Vec<usize> = sizes
+            .map(|&axis| shape[axis] * self.steps[axis].unsigned_abs())
+            .collect();
+        ArrayD::from_shape_simple_fn(sizes, || {
+            i32::try_from(random.below(100)).expect("the value is small")
+        })
+    }
+
+    fn view<'a>(&self, array: &'a mut ArrayD<i32>) -> ArrayViewMutD<'a, i32> {
+        let rank = self.order.len();
+        let mut axes = vec![0; rank];
+        (0..rank).for_each(|axis| axes[self.order[axis]] = axis);
+        let mut view = array.view_mut().permuted_axes(axes);
+        view.slice_each_axis_inplace(|axis| Slice::new(0, None, self.steps[axis.axis.index()]));
+        view
+    }
+}
+
+/// Adds each slice of `updates` to the slice of `data` that its index selects.
+fn add_along(
+    data: &mut ArrayViewMutD<'_, i32>,
+    axis: usize,
+    indices: &ArrayD<i64>,
+    updates: &ArrayViewMutD<'_, i32>,
+) {
+    for (position, &index) in indices.indexed_iter() {
+        let size = i64::try_from(data.len_of(Axis(axis))).expect("the size is small");
+        let row = usize::try_from(index.rem_euclid(size)).expect("a remainder");
+        let mut update = updates.view();
+        for &coordinate in position.as_array_view() {
+            update = update.index_axis_move(Axis(axis), coordinate);
+        }
+        let mut target = data.index_axis_mut(Axis(axis), row);
+        target += &update;
+    }
+}
+
+#[test]
+fn random_slices_scatter_as_a_loop() {
+    let mut random = Random::new(40);
+    for case in 0..500 {
+        let rank = 1 + random.below(4);
+        let shape: Vec<usize> = (0..rank).map(|_| 1 + random.below(4)).collect();
+        let axis = random.below(rank);
+        let index_shape: Vec<usize> = (0..random.below(3)).map(|_| random.below(4)).collect();
+        let size = i128::try_from(shape[axis]).expect("the size is small");
+        let indices = ArrayD::from_shape_simple_fn(index_shape.clone(), || {
+            i64::try_from(random.between(-size, size - 1)).expect("the index is small")
+        });
+        let update_shape = [&shape[..axis], &index_shape, &shape[axis + 1..]].concat();
+        let placed = Placement::random(rank, &mut random);
+        let updates_placed = Placement::random(update_shape.len(), &mut random);
+        let mut data = placed.around(&shape, &mut random);
+        let mut updates = updates_placed.around(&update_shape, &mut random);
+        let updates = updates_placed.view(&mut updates);
+
+        let mut expected = data.clone();
+        add_along(&mut placed.view(&mut expected), axis, &indices, &updates);
+        let mut view = placed.view(&mut data);
+        Scatter::along(isize::try_from(axis).expect("the axis is small"))
+            .reduction(Reduction::Add)
+            .in_place(
+                TensorViewMut::try_from(&mut view).expect("no overlap"),
+                &indices,
+                TensorView::from(&updates),
+            )
+            .expect("the call is valid");
+        assert_eq!(data, expected, "case {case}: {shape:?}, axis {axis}");
+    }
 }

@@ -1,26 +1,23 @@
 //! A mosaic: each pixel of an image gets the mean colour of its tile. Image, tiles and colours are
 //! arrays of `ndarray`. A scatter computes the mean of each tile, and a gather paints the pixels.
 
-use ndarray::{Array2, Array3, ArrayD, ArrayRef2, ArrayRef3, s};
+use ndarray::{Array2, Array3, ArrayRef2, ArrayRef3, ArrayView2, s};
 use ndscatter::{Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut};
 
 const HEIGHT: usize = 24;
 const WIDTH: usize = 48;
+const TILES: usize = HEIGHT / 3 * (WIDTH / 6);
 
 fn main() -> Result<(), ScatterError> {
     let image = ball();
-    let tiles = Array2::from_shape_fn((HEIGHT, WIDTH), |(y, x)| y / 3 * 100 + x / 6);
-    let mosaic = paint(&image, &tiles, 800)?;
-    for (row, mosaic) in image.outer_iter().zip(mosaic.outer_iter()) {
-        let shades = |row: ndarray::ArrayView2<'_, f32>| -> String {
-            row.column(0).iter().map(|&red| shade(red)).collect()
-        };
-        let mosaic = mosaic.into_dimensionality().expect("pixels of 3 colours");
-        println!("{}  {}", shades(row), shades(mosaic));
+    let tiles = Array2::from_shape_fn((HEIGHT, WIDTH), |(y, x)| y / 3 * (WIDTH / 6) + x / 6);
+    let mosaic = paint(&image, &tiles, TILES)?;
+    for (pixels, painted) in image.outer_iter().zip(mosaic.outer_iter()) {
+        println!("{}  {}", line(pixels), line(painted));
     }
 
-    // A view of any strides: here, the mirror image.
-    let mirrored = paint(&image.slice(s![.., ..;-1, ..]), &tiles, 800)?;
+    // The image may have any strides. Here it is mirrored.
+    let mirrored = paint(&image.slice(s![.., ..;-1, ..]), &tiles, TILES)?;
     let tile = image.slice(s![..3, WIDTH - 6.., ..]);
     let mean = tile.sum() / 54.0;
     let painted = mirrored.slice(s![0, 0, ..]).mean().expect("3 colours");
@@ -33,14 +30,15 @@ fn paint(
     image: &ArrayRef3<f32>,
     tiles: &ArrayRef2<usize>,
     count: usize,
-) -> Result<ArrayD<f32>, ScatterError> {
+) -> Result<Array3<f32>, ScatterError> {
     let mut colours = Array2::zeros((count, 3));
     Scatter::along(0)
         .reduction(Reduction::Mean)
         .include_self(false)
         .in_place(TensorViewMut::try_from(&mut colours)?, tiles, image.into())?;
     let painted = Gather::along(0).allocate(TensorView::from(&colours), tiles)?;
-    Ok(painted.into_ndarray())
+    let painted = painted.into_ndarray().into_dimensionality();
+    Ok(painted.expect("the shape of the image"))
 }
 
 /// Returns the image of a red ball: height, width, and three colours from 0 to 1.
@@ -52,7 +50,14 @@ fn ball() -> Array3<f32> {
     })
 }
 
-fn shade(value: f32) -> char {
-    let thresholds = [0.1, 0.4, 0.7, 1.0];
-    [' ', '░', '▒', '▓', '█'][thresholds.iter().filter(|&&limit| value > limit).count()]
+/// Returns a line of pixels as text. A character shows the red of its pixel.
+fn line(pixels: ArrayView2<'_, f32>) -> String {
+    let shade = |&red: &f32| match red {
+        ..0.1 => ' ',
+        ..0.4 => '░',
+        ..0.7 => '▒',
+        ..1.0 => '▓',
+        _ => '█',
+    };
+    pixels.column(0).iter().map(shade).collect()
 }

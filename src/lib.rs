@@ -126,3 +126,14 @@ pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Red
 pub use run::last_route;
 pub use run::{Explanation, GatherPlan, GatherRun, Route, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;
+
+/// The Rust examples of README.md and of docs/rust.md are compiled and run as doc tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+
+    #[cfg(all(feature = "half", feature = "ndarray", feature = "num-complex"))]
+    #[doc = include_str!("../docs/rust.md")]
+    mod rust {}
+}

@@ -29,6 +29,7 @@ fn main() -> Result<(), ScatterError> {
     };
 
     let (sums, counts) = group_sums(&cities, &amounts, names.len())?;
+    println!("city         sum  count");
     for (row, name) in names.iter().enumerate() {
         let is_null = sums.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         let sum = if is_null {
@@ -36,10 +37,10 @@ fn main() -> Result<(), ScatterError> {
         } else {
             sums.values[row].to_string()
         };
-        println!("{name:8}{sum:>6}  of {} rows", counts[row]);
+        println!("{name:10}{sum:>6}{:>7}", counts[row]);
     }
     assert_eq!(sums.values[..], [2.5, 42.0, 0.0], "sums");
-    assert_eq!(counts, [1, 3, 0], "rows");
+    assert_eq!(counts, [1, 3, 0], "counts");
     Ok(())
 }
 

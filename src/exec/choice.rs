@@ -116,16 +116,17 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
         Some(Goal::Latency) => 0.0,
         _ => CPU_TIME / all as f64,
     };
-    let price = |schedule, parts| {
+    let price = |candidate: &Candidate, parts| {
         let model = Model::new(&load, workers.machine(), parts);
-        let cost = model.cost(schedule);
+        let model = model.with_tasks(candidate.division.tasks());
+        let cost = model.cost(candidate.schedule);
         cost.time + cpu_time * cost.cpu
     };
     // The price of the serial schedule depends on the number of workers, because all workers copy
     // the data before the serial schedule applies the updates.
     let serial = Candidate::new(Schedule::Serial, work, 1).ok();
     let mut options: SmallVec<[(f64, Candidate); 12]> = SmallVec::new();
-    options.extend(serial.map(|candidate| (price(Schedule::Serial, all), candidate)));
+    options.extend(serial.map(|candidate| (price(&candidate, all), candidate)));
     let worker_counts = if all == 1 { &[1][..] } else { &[1, all] };
     for schedule in Schedule::ALL {
         for &parts in worker_counts {
@@ -137,7 +138,7 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
                 && let Ok(candidate) = Candidate::new(schedule, work, parts)
                 && !(needs_distinct(&candidate) && work.has_duplicates())
             {
-                options.push((price(schedule, parts), candidate));
+                options.push((price(&candidate, parts), candidate));
             }
         }
     }
@@ -327,7 +328,7 @@ mod tests {
         };
         let all_over = &spread();
         let few = &Destinations::Narrow((0..4096).map(|tuple| tuple % 7).collect());
-        let cases: [(&str, Workload<'_>, usize, &[Schedule]); 17] = [
+        let cases: [(&str, Workload<'_>, usize, &[Schedule]); 18] = [
             (
                 "unordered rows",
                 sums(all_over),
@@ -361,6 +362,15 @@ mod tests {
                 },
                 2,
                 &[ByBatch, Serial],
+            ),
+            (
+                "fewer repetitions than workers",
+                Workload {
+                    repetitions: 2,
+                    ..sums(all_over)
+                },
+                16,
+                &[ByPartition, Serial],
             ),
             (
                 "strands",

@@ -204,7 +204,10 @@ struct Walk {
 pub(super) struct Model<'a, 'w> {
     load: &'a Load<'a, 'w>,
     machine: &'a Machine,
+    /// Number of workers that a call may use. All of them copy data before the first update.
     workers: f64,
+    /// Number of workers that the division of the schedule gives work to, at most `workers`.
+    busy: f64,
 }
 
 /// Returns `factor` if `applies` is true, else 1.
@@ -231,7 +234,16 @@ impl<'a, 'w> Model<'a, 'w> {
             load,
             machine,
             workers,
+            busy: workers,
         }
+    }
+
+    /// Returns the model for a schedule that divides the call into `tasks` tasks. If there are
+    /// fewer tasks than workers, the other workers have no work.
+    pub(super) fn with_tasks(self, tasks: usize) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a small number of tasks")]
+        let busy = self.workers.min(tasks.max(1) as f64);
+        Self { busy, ..self }
     }
 
     /// Returns the predicted cost of the call with `schedule`, which can run the call.
@@ -386,7 +398,7 @@ impl<'a, 'w> Model<'a, 'w> {
         vectors * vector + (window - vectors * VECTOR) / load.element * element
     }
 
-    /// Returns the cost of work that is split among all workers. One worker alone would need the
+    /// Returns the cost of work that is split among the busy workers. One worker alone would need the
     /// time `spent`. The busiest worker gets at least the fraction `busiest` of the work.
     fn shared(&self, spent: WorkerTime, busiest: f64) -> Cost {
         let alone = spent.all();
@@ -398,27 +410,27 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns how many times as fast as one worker all workers together are: for instructions, and
-    /// for memory.
+    /// Returns how many times as fast as one worker all busy workers together are: for
+    /// instructions, and for memory.
     fn speedups(&self) -> (f64, f64) {
         let rates = &self.machine.rates;
-        let speed = 1.0 + (self.workers - 1.0) * rates.parallel;
+        let speed = 1.0 + (self.busy - 1.0) * rates.parallel;
         (speed, speed.min(rates.memory_workers.max(1.0)))
     }
 
-    /// Returns the cost of work that every worker does in full, at the same time. A worker that
+    /// Returns the cost of work that every busy worker does in full, at the same time. A worker that
     /// works alone needs the time `spent`.
     fn replicated(&self, spent: WorkerTime) -> Cost {
         let (speed, memory_speed) = self.speedups();
-        let (slower, memory_slower) = (self.workers / speed, self.workers / memory_speed);
+        let (slower, memory_slower) = (self.busy / speed, self.busy / memory_speed);
         let time = spent.instructions * slower + spent.memory * memory_slower;
-        Cost::new(time, self.workers)
+        Cost::new(time, self.busy)
     }
 
-    /// Returns the cost of starting tasks on all workers and waiting for the end of all tasks.
+    /// Returns the cost of starting tasks on all busy workers and waiting for the end of all tasks.
     fn barrier(&self) -> Cost {
-        let wake = term_if(self.workers > 1.0, self.machine.rates.wake);
-        Cost::new(wake, self.workers)
+        let wake = term_if(self.busy > 1.0, self.machine.rates.wake);
+        Cost::new(wake, self.busy)
     }
 
     /// Returns the time that one worker needs to copy `bytes` bytes of data.
@@ -436,13 +448,18 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Returns the cost of copying all data before the tasks begin. The cost is 0 in place.
+    /// Returns the cost of copying all data before the tasks begin, on all workers. The cost is 0 in
+    /// place.
     fn copy_before(&self) -> Cost {
         if self.load.work.in_place {
             return Cost::default();
         }
         let copy = self.copy(self.load.copied, self.load.work.is_sparse());
-        self.shared(copy, 0.0) + self.barrier()
+        let all = Self {
+            busy: self.workers,
+            ..*self
+        };
+        all.shared(copy, 0.0) + all.barrier()
     }
 
     /// Returns the time of a copy in pieces, divided by the time of one copy of all data.
@@ -462,9 +479,13 @@ impl<'a, 'w> Model<'a, 'w> {
         Cost::new((copy + spent).all(), 1.0)
     }
 
+    /// A repetition is not divided. The busiest worker has the number of repetitions per busy
+    /// worker, rounded up.
     fn by_batch(&self) -> Cost {
-        let spent = self.walk_time(self.walk()).times(self.load.repetitions);
-        self.barrier() + self.shared(spent + self.copy(self.load.copied, false), 0.0)
+        let repetitions = self.load.repetitions.max(1.0);
+        let spent = self.walk_time(self.walk()).times(repetitions);
+        let busiest = (repetitions / self.busy).ceil() / repetitions;
+        self.barrier() + self.shared(spent + self.copy(self.load.copied, false), busiest)
     }
 
     /// Returns the cost of detecting duplicates in the schedule by tuple. The cost is 0 if the
@@ -499,10 +520,10 @@ impl<'a, 'w> Model<'a, 'w> {
         let (load, rates) = (self.load, &self.machine.rates);
         let walk = self.walk();
         let part = Walk {
-            window: (walk.window / self.workers).max(1.0),
-            destinations: walk.destinations / self.workers,
-            updates: walk.updates / self.workers,
-            sharers: self.workers,
+            window: (walk.window / self.busy).max(1.0),
+            destinations: walk.destinations / self.busy,
+            updates: walk.updates / self.busy,
+            sharers: self.busy,
             ..walk
         };
         let restart = self.line_cost(walk.updates, 1.0, rates.restart);
@@ -517,8 +538,8 @@ impl<'a, 'w> Model<'a, 'w> {
     /// whole memory bandwidth.
     fn by_destination(&self) -> Cost {
         let load = self.load;
-        let each = self.range_time(1.0 / self.workers);
-        let busiest = self.range_time(load.largest_group.max(1.0 / self.workers));
+        let each = self.range_time(1.0 / self.busy);
+        let busiest = self.range_time(load.largest_group.max(1.0 / self.busy));
         let cost = self.replicated(each.times(load.repetitions));
         let slowest = Cost {
             time: cost.time.max(busiest.times(load.repetitions).all()),
@@ -533,10 +554,10 @@ impl<'a, 'w> Model<'a, 'w> {
         let (rates, walk) = (&self.machine.rates, self.walk());
         let own = Walk {
             tuples: walk.tuples * part,
-            destinations: walk.destinations / self.workers,
-            copied: walk.copied / self.workers,
+            destinations: walk.destinations / self.busy,
+            copied: walk.copied / self.busy,
             updates: walk.updates * part,
-            sharers: self.workers,
+            sharers: self.busy,
             is_listed: true,
             ..walk
         };
@@ -585,16 +606,20 @@ impl<'a, 'w> Model<'a, 'w> {
         } else {
             load.largest_group.max(load.largest_partition)
         };
-        let counting = match load.is_kept() {
-            true => Cost::default(),
-            false => self.barrier(),
+        // A one-shot call counts tuples, moves them and applies them, in three parallel steps. A
+        // call with a kept plan moves the values of single elements and applies them, or only
+        // applies windows.
+        let preparing = match (load.is_kept(), load.is_single()) {
+            (false, _) => self.barrier() + self.barrier(),
+            (true, true) => self.barrier(),
+            (true, false) => Cost::default(),
         };
         // While one worker applies the largest partition, the other workers copy data. `busiest`
         // becomes a fraction of applying and copying together.
         let applied = spent.times(load.repetitions);
         let copied = self.copy(load.copied, false).times(self.pieces_factor());
         let busiest = busiest * applied.all() / (applied + copied).all().max(1.0);
-        counting
+        preparing
             + self.barrier()
             + self.shared(prepared, 0.0)
             + self.shared(applied + copied, busiest)
@@ -681,7 +706,7 @@ impl<'a, 'w> Model<'a, 'w> {
         let vectors = load.region / VECTOR * load.repetitions;
         // Each worker clears its private copy. After the walk, all workers merge all private
         // copies.
-        let merged = Cost::new(vectors * rates.merged, self.workers);
+        let merged = Cost::new(vectors * rates.merged, self.busy);
         let barriers = self.barrier() + self.barrier();
         barriers + self.copy_before() + self.shared(spent, 0.0) + merged
     }
@@ -847,6 +872,26 @@ mod tests {
             time(0.9, 2) > 0.8 * time(0.9, 1),
             "one worker has most of the work"
         );
+    }
+
+    /// Two repetitions keep two of sixteen workers busy. If four workers have five repetitions, one
+    /// worker has two of them.
+    #[test]
+    fn repetitions_are_not_divided() {
+        let (machine, spread) = (server(), &fixtures::spread());
+        let time = |repetitions: usize, workers| {
+            let work = Workload {
+                repetitions,
+                ..fixtures::sums(spread)
+            };
+            let load = even(&work);
+            let model = Model::new(&load, &machine, workers);
+            let model = model.with_tasks(workers.min(repetitions));
+            model.cost(Schedule::ByBatch).time
+        };
+        assert_eq!(time(2, 16), time(2, 2), "fourteen workers have no work");
+        let [even, uneven] = [4, 5].map(|repetitions| time(repetitions, 4));
+        assert!(uneven > 1.5 * even, "one worker has twice the work");
     }
 
     #[test]

@@ -1,0 +1,155 @@
+//! Decodes a batch of sequences of different lengths with one cache of keys and values.
+//!
+//! ```sh
+//! cargo run --release -p ndscatter-candle --example batched_decode
+//! ```
+//!
+//! Each step writes one row of each active sequence into the cache, at the position of the sequence,
+//! and computes attention over the rows that are there. The cache is written in place: a step costs
+//! its new rows. The example then compares the cache with candle's way to write it, one `slice_set`
+//! for each sequence, and prints the time of both.
+
+use std::time::Instant;
+
+use candle_core::{D, DType, Device, Result, Tensor};
+use candle_nn::ops::softmax;
+use ndscatter_candle::{CacheMode, ScatterOp};
+
+const BATCH: usize = 16;
+const HEADS: usize = 8;
+const LEN: usize = 1024;
+const SIZE: usize = 64;
+const STEPS: u32 = 32;
+
+/// A cache of keys and values, with the length of each sequence.
+struct Cache {
+    keys: Tensor,
+    values: Tensor,
+    /// `None`: the sequence is idle.
+    lens: Vec<Option<u32>>,
+}
+
+impl Cache {
+    /// Returns the start position of the new rows of each sequence. `u32::MAX` skips a sequence.
+    fn starts(&self) -> Result<Tensor> {
+        let starts = self.lens.iter().map(|len| len.unwrap_or(u32::MAX));
+        Tensor::new(starts.collect::<Vec<_>>(), &Device::Cpu)
+    }
+
+    /// Writes the rows of one step with one call for all sequences.
+    fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<()> {
+        let (op, starts) = (
+            ScatterOp::cache(2, CacheMode::Linear).skip_max(),
+            self.starts()?,
+        );
+        op.apply_set(&self.keys, &starts, keys)?;
+        op.apply_set(&self.values, &starts, values)?;
+        self.lens.iter_mut().flatten().for_each(|len| *len += 1);
+        Ok(())
+    }
+
+    /// Writes the rows of one step with two calls of candle for each sequence.
+    fn append_with_candle(&mut self, keys: &Tensor, values: &Tensor) -> Result<()> {
+        for (sequence, len) in self.lens.iter_mut().enumerate() {
+            let Some(len) = len else { continue };
+            for (cache, new) in [(&self.keys, keys), (&self.values, values)] {
+                let cache = cache.narrow(0, sequence, 1)?;
+                cache.slice_set(&new.narrow(0, sequence, 1)?, 2, *len as usize)?;
+            }
+            *len += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the attention of one query per sequence over the first `longest` positions.
+    fn attend(&self, queries: &Tensor, longest: u32) -> Result<Tensor> {
+        let part = |cache: &Tensor| cache.narrow(2, 0, longest as usize);
+        let scores = (queries.matmul(&part(&self.keys)?.t()?)? / (SIZE as f64).sqrt())?;
+        let hidden = self.lens.iter().flat_map(|&len| {
+            (0..longest).map(move |at| {
+                if at < len.unwrap_or(1) {
+                    0.
+                } else {
+                    f32::NEG_INFINITY
+                }
+            })
+        });
+        let hidden = Tensor::from_vec(
+            hidden.collect(),
+            (BATCH, 1, 1, longest as usize),
+            &Device::Cpu,
+        )?;
+        softmax(&scores.broadcast_add(&hidden)?, D::Minus1)?.matmul(&part(&self.values)?)
+    }
+}
+
+fn random(dims: (usize, usize, usize, usize)) -> Result<Tensor> {
+    Tensor::randn(0_f32, 1., dims, &Device::Cpu)
+}
+
+fn main() -> Result<()> {
+    // Prompts of different lengths are in the cache already. Sequence 3 is idle.
+    let filled = random((BATCH, HEADS, LEN, SIZE))?;
+    let lens: Vec<Option<u32>> = (0..BATCH as u32)
+        .map(|i| (i != 3).then_some(40 * i))
+        .collect();
+    let new_cache = || -> Result<Cache> {
+        Ok(Cache {
+            keys: filled.copy()?,
+            values: filled.copy()?,
+            lens: lens.clone(),
+        })
+    };
+    let (mut ours, mut candle) = (new_cache()?, new_cache()?);
+    let idle = ours.keys.get(3)?.flatten_all()?.to_vec1::<f32>()?;
+
+    let (mut time, mut candle_time) = (0., 0.);
+    let mut output = None;
+    for _ in 0..STEPS {
+        let [keys, values, queries] = [(); 3].map(|()| random((BATCH, HEADS, 1, SIZE)));
+        let (keys, values) = (keys?, values?);
+        let start = Instant::now();
+        ours.append(&keys, &values)?;
+        time += start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        candle.append_with_candle(&keys, &values)?;
+        candle_time += start.elapsed().as_secs_f64();
+        let longest = ours.lens.iter().flatten().max().copied().unwrap_or(1);
+        output = Some(ours.attend(&queries?, longest)?);
+    }
+
+    let difference = |a: &Tensor, b: &Tensor| (a - b)?.abs()?.max_all()?.to_scalar::<f32>();
+    println!(
+        "lengths: {:?}",
+        ours.lens
+            .iter()
+            .map(|len| len.unwrap_or(0))
+            .collect::<Vec<_>>()
+    );
+    if let Some(output) = output {
+        println!(
+            "attention of the last step: {:?} {:?}",
+            output.dims(),
+            output.dtype()
+        );
+    }
+    println!(
+        "largest difference from candle's cache: {}",
+        difference(&ours.keys, &candle.keys)?
+    );
+    let kept = ours.keys.get(3)?.flatten_all()?.to_vec1::<f32>()? == idle;
+    println!("rows of the idle sequence are unchanged: {kept}");
+    let micros = |time: f64| time / f64::from(STEPS) * 1e6;
+    println!(
+        "write of one step: {:.1} us with one call each, {:.1} us with slice_set",
+        micros(time),
+        micros(candle_time)
+    );
+    let bytes = ours.keys.elem_count() * DType::F32.size_in_bytes() * 2;
+    println!(
+        "the cache has {} MiB, and a step writes {} KiB",
+        bytes >> 20,
+        (BATCH * HEADS * SIZE * 8) >> 10
+    );
+    Ok(())
+}

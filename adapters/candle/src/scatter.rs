@@ -211,6 +211,10 @@ impl ScatterOp {
     /// memory, or if `indices` or `updates` have the storage of `data`. After an error, `data` is
     /// unchanged.
     pub fn apply_set(self, data: &Tensor, indices: &Tensor, updates: &Tensor) -> Result<()> {
+        if data.elem_count() == 0 {
+            // candle refuses a target without elements, because of its strides of 0.
+            return data.apply_op3_no_bwd(indices, updates, &self).map(drop);
+        }
         data.inplace_op3(indices, updates, &self)
     }
 

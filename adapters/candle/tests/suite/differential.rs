@@ -38,7 +38,7 @@ fn indices(random: &mut Random, dtype: DType) -> Result<(usize, Vec<usize>, Tens
     Ok((axis, dims, rows, elements))
 }
 
-fn check<T: WithDType + PartialEq>(random: &mut Random) -> Result<()> {
+fn check<T: WithDType + PartialEq + std::fmt::Debug>(random: &mut Random) -> Result<()> {
     for number in 0..100 {
         let index = [DType::U8, DType::U32, DType::I64][number % 3];
         let (axis, dims, rows, elements) = indices(random, index)?;

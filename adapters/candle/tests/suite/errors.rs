@@ -167,14 +167,14 @@ fn types() -> Result<()> {
         &data,
         &floats,
         &floats.copy()?,
-        "index",
+        "integer type",
     )?;
     fails(
         ScatterOp::along(0).skip_max(),
         &data,
         &floats,
         &floats.copy()?,
-        "index",
+        "integer type",
     )?;
     let small = data.to_dtype(DType::F8E4M3)?;
     let update = Tensor::new(&[1_f32], cpu)?.to_dtype(DType::F8E4M3)?;

@@ -145,8 +145,9 @@ fn gathers_equal_finite_differences() -> Result<()> {
     Ok(())
 }
 
-/// candle's gradient of `scatter_add` for updates, of `index_add` for both, and of `index_select`
-/// and `gather`, are right.
+/// candle's gradients are right for both tensors of `index_add`, for the updates of `scatter_add`,
+/// and for `index_select` and `gather`. The gradient of `scatter_add` is an error in candle unless
+/// updates have the shape of data.
 #[test]
 fn candle_gives_the_same() -> Result<()> {
     let random = &mut Random::new(9);
@@ -171,12 +172,14 @@ fn candle_gives_the_same() -> Result<()> {
                 grads(data.nd_index_add(&rows, &updates, 0)?, &both)?,
                 grads(data.index_add(&rows, &updates, 0)?, &both)?,
             );
+            let few = elements.narrow(0, 0, 4)?;
+            let few_updates = updates.narrow(0, 0, 4)?;
             assert_eq!(
                 grads(
-                    ScatterOp::scatter_add(0).apply(&data, &elements, &updates)?,
+                    ScatterOp::scatter_add(0).apply(&data, &few, &few_updates)?,
                     &both[1..]
                 )?,
-                grads(data.scatter_add(&elements, &updates, 0)?, &both[1..])?,
+                grads(data.scatter_add(&few, &few_updates, 0)?, &both[1..])?,
             );
             if dtype == DType::F32 || dtype == DType::F64 {
                 assert_eq!(

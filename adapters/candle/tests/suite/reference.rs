@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use ndscatter_candle::Reduction;
 
 /// An element type with the reductions.
-pub(crate) trait Number: WithDType + PartialEq {
+pub(crate) trait Number: WithDType + PartialEq + std::fmt::Debug {
     fn combined(self, update: Self, reduction: Reduction) -> Self;
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn destinations(
             Operator::Cache(axis, wraps) => {
                 let start = index(&at[..indices_dims.len()]);
                 let size = data[axis] as i64;
-                let moved = start + at[axis] as i64;
+                let moved = start.wrapping_add(at[axis] as i64);
                 let position = if start == skipped.unwrap_or(-1) {
                     start
                 } else if wraps {

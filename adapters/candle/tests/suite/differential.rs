@@ -124,3 +124,14 @@ fn tuples_select_slices() -> Result<()> {
     assert_eq!(batched.to_vec2::<f32>()?, expected.to_vec2::<f32>()?);
     Ok(())
 }
+
+/// Indices that are shorter than data along other axes.
+#[test]
+fn shorter_indices_of_a_gather() -> Result<()> {
+    let data = Tensor::arange(0_f32, 18., &Device::Cpu)?.reshape((2, 3, 3))?;
+    let indices = Tensor::new(&[[[0_u32, 1], [1, 0]]], &Device::Cpu)?;
+    let result = GatherOp::gather(0).apply(&data, &indices)?;
+    // Element [0, j, k] is data[indices[0, j, k], j, k].
+    assert_eq!(result.to_vec3::<f32>()?, [[[0., 10.], [12., 4.]]]);
+    Ok(())
+}

@@ -64,7 +64,10 @@ impl Case {
             }
             n if n % 3 == 1 => (Operator::Along(axis), lens(rank % 3)),
             _ => {
-                let mut indices = dims.clone();
+                let mut indices: Vec<usize> = dims
+                    .iter()
+                    .map(|dim| dim - dim.min(&lens(1)[0]) / 3)
+                    .collect();
                 indices[axis] = 1 + lens(1)[0];
                 (Operator::Elements(axis), indices)
             }

@@ -61,25 +61,23 @@ impl IndexTensor<'_> {
     /// Under [`Rule::SkipMax`], `call` may first run with the given indices and [`Bounds::Error`]:
     /// most index tensors do not contain the maximum. An error of the first call has written
     /// nothing that is kept.
+    #[inline]
     pub(crate) fn with<R>(
         &self,
         mut call: impl FnMut(Bounds, Indices<'_>) -> std::result::Result<R, ScatterError>,
     ) -> Result<R> {
         let place = Place::of(self.layout);
         let view = place.any_view(self.storage, self.name)?;
-        let bounds = match self.rules.bounds {
-            Rule::Bounds(bounds) => bounds,
-            Rule::SkipMax => Bounds::Error,
+        let max = match self.rules.bounds {
+            Rule::Bounds(bounds) => return call(bounds, view.into()).map_err(Error::wrap),
+            Rule::SkipMax => maximum(self.storage.dtype()),
         };
-        if self.rules.bounds != Rule::SkipMax {
-            return call(bounds, view.into()).map_err(Error::wrap);
-        }
-        let Some(max) = maximum(self.storage.dtype()) else {
+        let Some(max) = max else {
             // ndscatter refuses the type of the indices.
-            return call(bounds, view.into()).map_err(Error::wrap);
+            return call(Bounds::Error, view.into()).map_err(Error::wrap);
         };
         if self.rejects(max) {
-            match call(bounds, view.into()) {
+            match call(Bounds::Error, view.into()) {
                 Err(ScatterError::IndexOutOfBounds { index, .. }) if index == max => {}
                 other => return other.map_err(Error::wrap),
             }

@@ -4,11 +4,17 @@
 //! types are selected or how gradients are computed.
 
 use candle_core::{CpuStorage, CustomOp3, Error, InplaceOp3, Layout, Result, Shape, Tensor};
-use ndscatter::{Accumulate, Bounds, CacheMode, Operator, Reduction, Scatter};
+use ndscatter::{
+    Accumulate, Bounds, CacheMode, Operator, Reduction, Scatter, TensorView, TensorViewMut,
+};
 
 use crate::backward;
 use crate::indices::{IndexRules, IndexTensor, Rule};
-use crate::view::{Place, Values, check_dtypes, for_values};
+use crate::view::{Place, Values, check_dtypes, for_values, row_major, row_major_mut};
+
+/// Data of at most this size is copied before the call, which then runs in place. In a call that
+/// writes 4 of 8 elements, this takes 30 ns less.
+const COPY_BYTES: usize = 4096;
 
 /// Name of the operator in candle's messages.
 const NAME: &str = "nd-scatter";
@@ -211,14 +217,17 @@ impl ScatterOp {
     /// memory, or if `indices` or `updates` have the storage of `data`. After an error, `data` is
     /// unchanged.
     pub fn apply_set(self, data: &Tensor, indices: &Tensor, updates: &Tensor) -> Result<()> {
-        if data.elem_count() == 0 {
+        match data.inplace_op3(indices, updates, &self) {
             // candle refuses a target without elements, because of its strides of 0.
-            return data.apply_op3_no_bwd(indices, updates, &self).map(drop);
+            Err(_) if data.elem_count() == 0 => {
+                data.apply_op3_no_bwd(indices, updates, &self).map(drop)
+            }
+            result => result,
         }
-        data.inplace_op3(indices, updates, &self)
     }
 
     /// Returns the scatter for a call with a rule for indices out of bounds.
+    #[inline]
     pub(crate) fn with_bounds(
         &self,
         bounds: Bounds,
@@ -253,6 +262,40 @@ impl ScatterOp {
         }
     }
 
+    /// Runs a call in place.
+    fn in_place<T: Values>(
+        &self,
+        (data, data_layout): (&mut [T], &Layout),
+        indices: (&CpuStorage, &Layout),
+        (updates, updates_layout): (&CpuStorage, &Layout),
+    ) -> Result<()> {
+        let updates = T::values(updates)?;
+        if data_layout.is_contiguous()
+            && let Some(updates) = row_major(updates, updates_layout)
+            && let Some(data) = row_major_mut(data, data_layout)
+        {
+            return self.run_in_place(data, indices, updates);
+        }
+        let (data_place, updates_place) = (Place::of(data_layout), Place::of(updates_layout));
+        let data = data_place.view_mut(data).map_err(Error::wrap)?;
+        let updates = updates_place.view(updates).map_err(Error::wrap)?;
+        self.run_in_place(data, indices, updates)
+    }
+
+    #[inline]
+    fn run_in_place<T: Values>(
+        &self,
+        mut data: TensorViewMut<'_, T>,
+        (indices, indices_layout): (&CpuStorage, &Layout),
+        updates: TensorView<'_, T>,
+    ) -> Result<()> {
+        let layout = data.layout();
+        let indices = self.index_tensor(indices, indices_layout, layout.shape());
+        indices.with(|bounds, indices| {
+            (self.with_bounds(bounds)?).in_place(data.reborrow(), indices, updates)
+        })
+    }
+
     /// Returns the elements of the result of a call, in row-major order.
     fn allocate<T: Values>(
         &self,
@@ -260,11 +303,21 @@ impl ScatterOp {
         (indices, indices_layout): (&CpuStorage, &Layout),
         (updates, updates_layout): (&CpuStorage, &Layout),
     ) -> Result<Vec<T>> {
+        let updates = T::values(updates)?;
+        if let Some((start, end)) = data_layout.contiguous_offsets()
+            && let Some(small) = data.get(start..end)
+            && size_of_val(small) <= COPY_BYTES
+            && let Some(updates) = row_major(updates, updates_layout)
+        {
+            let mut result = small.to_vec();
+            if let Ok(target) = TensorViewMut::contiguous(&mut result, data_layout.dims()) {
+                self.run_in_place(target, (indices, indices_layout), updates)?;
+                return Ok(result);
+            }
+        }
         let (data_place, updates_place) = (Place::of(data_layout), Place::of(updates_layout));
         let data = data_place.view(data).map_err(Error::wrap)?;
-        let updates = updates_place
-            .view(T::values(updates)?)
-            .map_err(Error::wrap)?;
+        let updates = updates_place.view(updates).map_err(Error::wrap)?;
         let indices = self.index_tensor(indices, indices_layout, data_layout.dims());
         let result = indices
             .with(|bounds, indices| self.with_bounds(bounds)?.allocate(data, indices, updates))?;
@@ -322,13 +375,9 @@ impl InplaceOp3 for ScatterOp {
         updates_layout: &Layout,
     ) -> Result<()> {
         check_dtypes(data, updates, NAME)?;
-        let (data_place, updates_place) = (Place::of(data_layout), Place::of(updates_layout));
-        let mut data = data_place.any_view_mut(data, NAME)?;
-        let updates = updates_place.any_view(updates, NAME)?;
-        let indices = self.index_tensor(indices, indices_layout, data_layout.dims());
-        indices.with(|bounds, indices| {
-            self.with_bounds(bounds)?
-                .in_place(data.reborrow(), indices, updates)
+        let (indices, updates) = ((indices, indices_layout), (updates, updates_layout));
+        for_values!(data, NAME, (values, _of) => {
+            self.in_place((values, data_layout), indices, updates)
         })
     }
 }

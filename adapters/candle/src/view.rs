@@ -4,7 +4,7 @@
 
 use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, Error, Layout, Result};
-use ndscatter::{AnyView, AnyViewMut, Element, ScatterError, TensorView, TensorViewMut};
+use ndscatter::{AnyView, Element, ScatterError, TensorView, TensorViewMut};
 
 /// Evaluates `$call` with the vector of a storage as `$values`, and with the constructor of the
 /// storage as `$of`. Returns an error if the storage has elements of fewer than 8 bits or an 8-bit
@@ -35,6 +35,7 @@ pub(crate) fn unsupported(storage: &CpuStorage, name: &'static str) -> Error {
 }
 
 /// Returns an error unless both storages have one element type.
+#[inline]
 pub(crate) fn check_dtypes(a: &CpuStorage, b: &CpuStorage, op: &'static str) -> Result<()> {
     let (lhs, rhs) = (a.dtype(), b.dtype());
     if lhs == rhs {
@@ -52,18 +53,21 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
+    #[inline]
     pub(crate) fn of(layout: &'a Layout) -> Self {
         let strides = (!layout.is_contiguous())
             .then(|| (layout.stride().iter().map(|stride| stride.cast_signed())).collect());
         Self { layout, strides }
     }
 
+    #[inline]
     pub(crate) fn dims(&self) -> &'a [usize] {
         self.layout.dims()
     }
 
     /// Returns the range of a row-major tensor in a storage of `len` elements. A tensor without
     /// elements may begin after the end of its storage.
+    #[inline]
     fn range(&self, len: usize) -> std::ops::Range<usize> {
         let (start, count) = (self.layout.start_offset(), self.layout.shape().elem_count());
         if count == 0 {
@@ -74,6 +78,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns a view of a tensor with the elements `values`.
+    #[inline]
     pub(crate) fn view<'v, T>(
         &'v self,
         values: &'v [T],
@@ -86,6 +91,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns a view to write a tensor with the elements `values`.
+    #[inline]
     pub(crate) fn view_mut<'v, T>(
         &'v self,
         values: &'v mut [T],
@@ -112,17 +118,27 @@ impl<'a> Place<'a> {
             self.view(values).map(AnyView::from).map_err(Error::wrap)
         })
     }
+}
 
-    /// Returns a view to write a tensor in `storage`, with the element type of the storage.
-    pub(crate) fn any_view_mut<'v>(
-        &'v self,
-        storage: &'v mut CpuStorage,
-        name: &'static str,
-    ) -> Result<AnyViewMut<'v>> {
-        for_values!(storage, name, (values, _of) => {
-            self.view_mut(values).map(AnyViewMut::from).map_err(Error::wrap)
-        })
-    }
+/// Returns a view of a row-major tensor. Returns `None` for other tensors, and if [`Place::view`]
+/// returns an error.
+///
+/// In the smallest calls, a result of [`Place::view`] is stored and loaded again. This function is
+/// inlined, and its result stays in registers.
+#[inline]
+pub(crate) fn row_major<'v, T>(values: &'v [T], layout: &'v Layout) -> Option<TensorView<'v, T>> {
+    let (start, end) = layout.contiguous_offsets()?;
+    TensorView::contiguous(values.get(start..end)?, layout.dims()).ok()
+}
+
+/// As [`row_major`], for a view to write.
+#[inline]
+pub(crate) fn row_major_mut<'v, T>(
+    values: &'v mut [T],
+    layout: &'v Layout,
+) -> Option<TensorViewMut<'v, T>> {
+    let (start, end) = layout.contiguous_offsets()?;
+    TensorViewMut::contiguous(values.get_mut(start..end)?, layout.dims()).ok()
 }
 
 /// The elements of a storage of a known element type.

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! The graph has two groups of nodes. Most edges join nodes of one group. The network sees a noisy
-//! feature of each node and the group of one node in ten, and learns the groups of the others. candle
-//! has no maximum over neighbours: the layer is a gather and a scatter of ndscatter, with gradients.
+//! feature of each node, and the group of one node in five. It learns the groups of the others.
+//! candle has no maximum over neighbours. The layer is a gather and a scatter of ndscatter, with
+//! gradients.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::loss::cross_entropy;

@@ -1,23 +1,24 @@
-//! Decodes a batch of sequences of different lengths with one cache of keys and values.
+//! Decodes a batch of sequences of different lengths with one cache of keys and values per layer.
 //!
 //! ```sh
 //! cargo run --release -p ndscatter-candle --example batched_decode
 //! ```
 //!
-//! Each step writes one row of each active sequence into the cache, at the position of the sequence,
-//! and computes attention over the rows that are there. The cache is written in place: a step costs
-//! its new rows. The example then compares the cache with candle's way to write it, one `slice_set`
-//! for each sequence, and prints the time of both.
+//! In each layer, a step writes one row of each active sequence into the cache, at the position of
+//! the sequence. Attention then reads the rows that are there. The cache is written in place, so a
+//! step costs its new rows. candle's way to write such a cache is one `slice_set` for each sequence.
+//! The example compares the results and the times of both.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use candle_core::{D, DType, Device, Result, Tensor};
 use candle_nn::ops::softmax;
 use ndscatter_candle::{CacheMode, ScatterOp};
 
+const LAYERS: usize = 8;
 const BATCH: usize = 16;
-const HEADS: usize = 8;
-const LEN: usize = 1024;
+const HEADS: usize = 4;
+const LEN: usize = 512;
 const SIZE: usize = 64;
 const STEPS: usize = 32;
 
@@ -88,46 +89,50 @@ fn random(dims: (usize, usize, usize, usize)) -> Result<Tensor> {
 }
 
 fn main() -> Result<()> {
-    // Prompts of different lengths are in the cache already. Sequence 3 is idle.
+    // Prompts of different lengths are in the caches already. Sequence 3 is idle.
     let filled = random((BATCH, HEADS, LEN, SIZE))?;
     let lens: Vec<Option<u32>> = (0..BATCH as u32)
-        .map(|i| (i != 3).then_some(40 * i))
+        .map(|i| (i != 3).then_some(20 * i))
         .collect();
-    let new_cache = || -> Result<Cache> {
+    let new_cache = |_| -> Result<Cache> {
         Ok(Cache {
             keys: filled.copy()?,
             values: filled.copy()?,
             lens: lens.clone(),
         })
     };
-    let (mut ours, mut candle) = (new_cache()?, new_cache()?);
-    let idle = ours.keys.get(3)?.flatten_all()?.to_vec1::<f32>()?;
+    let mut layers = (0..LAYERS)
+        .map(|layer| Ok([new_cache(layer)?, new_cache(layer)?]))
+        .collect::<Result<Vec<_>>>()?;
+    let idle = filled.get(3)?.flatten_all()?.to_vec1::<f32>()?;
 
     let mut times = [vec![], vec![]];
     let mut difference = 0_f32;
     for step in 0..STEPS {
-        let [keys, values, queries] = [(); 3].map(|()| random((BATCH, HEADS, 1, SIZE)));
-        let (keys, values) = (keys?, values?);
-        // The two take turns as the first one.
-        for turn in [step % 2, 1 - step % 2] {
-            let start = Instant::now();
-            match turn {
-                0 => ours.append(&keys, &values)?,
-                _ => candle.append_with_candle(&keys, &values)?,
+        let mut step_times = [Duration::ZERO; 2];
+        for (layer, [ours, candle]) in layers.iter_mut().enumerate() {
+            let [keys, values, queries] = [(); 3].map(|()| random((BATCH, HEADS, 1, SIZE)));
+            let (keys, values, queries) = (keys?, values?, queries?);
+            // The two take turns as the first one.
+            let first = (step + layer) % 2;
+            for turn in [first, 1 - first] {
+                let start = Instant::now();
+                match turn {
+                    0 => ours.append(&keys, &values)?,
+                    _ => candle.append_with_candle(&keys, &values)?,
+                }
+                step_times[turn] += start.elapsed();
             }
-            times[turn].push(start.elapsed());
+            let longest = ours.lens.iter().flatten().max().copied().unwrap_or(1);
+            let outputs = [ours, candle].map(|cache| cache.attend(&queries, longest));
+            let [output, expected] = outputs;
+            let largest = (output? - expected?)?.abs()?.max_all()?;
+            difference = difference.max(largest.to_scalar::<f32>()?);
         }
-        let (queries, longest) = (queries?, ours.lens.iter().flatten().max().copied());
-        let outputs = [&ours, &candle].map(|cache| cache.attend(&queries, longest.unwrap_or(1)));
-        let [output, expected] = outputs;
-        difference = difference.max(
-            (output? - expected?)?
-                .abs()?
-                .max_all()?
-                .to_scalar::<f32>()?,
-        );
+        (times.iter_mut().zip(step_times)).for_each(|(times, time)| times.push(time));
     }
 
+    let ours = &layers[0][0];
     let lens = ours.lens.iter().map(|len| len.unwrap_or(0));
     println!("lengths: {:?}", lens.collect::<Vec<_>>());
     println!("largest difference of the attention with candle's cache: {difference}");
@@ -137,12 +142,13 @@ fn main() -> Result<()> {
         times.sort();
         times[STEPS / 2].as_secs_f64() * 1e6
     });
-    println!("write of one step (median): {time:.1} us, {candle_time:.1} us with slice_set");
-    let bytes = ours.keys.elem_count() * DType::F32.size_in_bytes() * 2;
+    println!("writes of one step (median): {time:.0} us, {candle_time:.0} us with slice_set");
+    let bytes = LAYERS * ours.keys.elem_count() * DType::F32.size_in_bytes() * 2;
+    let written = LAYERS * BATCH * HEADS * SIZE * DType::F32.size_in_bytes() * 2;
     println!(
-        "the cache has {} MiB, and a step writes {} KiB",
+        "the caches have {} MiB, and a step writes {} KiB",
         bytes >> 20,
-        (BATCH * HEADS * SIZE * 8) >> 10
+        written >> 10
     );
     Ok(())
 }

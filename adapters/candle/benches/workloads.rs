@@ -2,6 +2,11 @@
 //!
 //! `cargo bench -p ndscatter-candle --bench workloads` prints the table of docs/candle.md.
 
+#![allow(
+    unexpected_cfgs,
+    reason = "the shared code has a feature of the crate ndscatter"
+)]
+
 #[path = "../../../benches/compare/rust/src/peers/candle.rs"]
 mod candle;
 #[path = "../../../benches/common/mod.rs"]

@@ -91,7 +91,8 @@ fn random(dims: (usize, usize, usize, usize)) -> Result<Tensor> {
 fn main() -> Result<()> {
     // Prompts of different lengths are in the caches already. Sequence 3 is idle.
     let filled = random((BATCH, HEADS, LEN, SIZE))?;
-    let lens: Vec<Option<u32>> = (0..BATCH as u32)
+    let lens: Vec<Option<u32>> = (0_u32..)
+        .take(BATCH)
         .map(|i| (i != 3).then_some(20 * i))
         .collect();
     let new_cache = |_| -> Result<Cache> {

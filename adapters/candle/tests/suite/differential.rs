@@ -46,7 +46,7 @@ fn check<T: WithDType + PartialEq + std::fmt::Debug>(random: &mut Random) -> Res
         let data = random.tensor(&dims, T::DTYPE)?;
         let updates = random.tensor(elements.dims(), T::DTYPE)?;
         let same = |ours: &Tensor, candle: &Tensor| {
-            assert_eq!(ours.dims(), candle.dims());
+            assert_eq!(ours.dims(), candle.dims(), "shapes of {dims:?} {rows}");
             assert_eq!(
                 values::<T>(ours)?,
                 values::<T>(candle)?,

@@ -55,7 +55,7 @@ impl Case {
         let mut lens = |count: usize| (0..count).map(|_| 1 + random.below(4)).collect::<Vec<_>>();
         let (operator, indices_dims) = match axis + lens(1)[0] {
             1 if rank > 1 => (
-                Operator::Cache(1 + axis % (rank - 1), dims[0] % 2 == 0),
+                Operator::Cache(1 + axis % (rank - 1), dims[0].is_multiple_of(2)),
                 vec![dims[0]],
             ),
             n if n % 3 == 0 => {
@@ -84,8 +84,10 @@ impl Case {
         let count = indices_dims.iter().product::<usize>();
         let indices: Vec<i64> = (0..count)
             .map(|number| {
-                if skipped.is_some() && random.below(4) == 0 {
-                    return skipped.expect("just seen");
+                if let Some(skipped) = skipped
+                    && random.below(4) == 0
+                {
+                    return skipped;
                 }
                 let size = match operator {
                     Operator::Nd => dims[number % indices_dims[indices_dims.len() - 1]],

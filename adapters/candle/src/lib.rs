@@ -1,4 +1,4 @@
-//! Scatters and gathers of [candle](candle_core) tensors on the kernels of [ndscatter](::ndscatter).
+//! Scatters and gathers of [candle](candle_core) tensors on the kernels of [`ndscatter`].
 //!
 //! A scatter adds, multiplies, minimises, maximises, averages or writes slices of `updates` into a
 //! tensor, at the positions in `indices`. The result has the same bits at every number of threads.

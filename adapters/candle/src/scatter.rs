@@ -270,8 +270,7 @@ impl ScatterOp {
         (updates, updates_layout): (&CpuStorage, &Layout),
     ) -> Result<()> {
         let updates = T::values(updates)?;
-        if data_layout.is_contiguous()
-            && let Some(updates) = row_major(updates, updates_layout)
+        if let Some(updates) = row_major(updates, updates_layout)
             && let Some(data) = row_major_mut(data, data_layout)
         {
             return self.run_in_place(data, indices, updates);

@@ -57,10 +57,6 @@ pub(crate) struct IndexTensor<'a> {
 
 impl IndexTensor<'_> {
     /// Calls `call` with the indices and the rule for indices out of bounds.
-    ///
-    /// Under [`Rule::SkipMax`], `call` may first run with the given indices and [`Bounds::Error`]:
-    /// most index tensors do not contain the maximum. An error of the first call has written
-    /// nothing that is kept.
     #[inline]
     pub(crate) fn with<R>(
         &self,
@@ -68,30 +64,52 @@ impl IndexTensor<'_> {
     ) -> Result<R> {
         let place = Place::of(self.layout);
         let view = place.any_view(self.storage, self.name)?;
-        let max = match self.rules.bounds {
-            Rule::Bounds(bounds) => return call(bounds, view.into()).map_err(Error::wrap),
-            Rule::SkipMax => maximum(self.storage.dtype()),
+        let bounds = match self.rules.bounds {
+            Rule::Bounds(bounds) => Some(bounds),
+            Rule::SkipMax => self.bounds_after_scan(),
         };
-        let Some(max) = max else {
+        if let Some(bounds) = bounds {
+            return call(bounds, view.into()).map_err(Error::wrap);
+        }
+        let Some(max) = maximum(self.storage.dtype()) else {
             // ndscatter refuses the type of the indices.
             return call(Bounds::Error, view.into()).map_err(Error::wrap);
         };
-        if self.rejects(max) {
-            match call(Bounds::Error, view.into()) {
-                Err(ScatterError::IndexOutOfBounds { index, .. }) if index == max => {}
-                other => return other.map_err(Error::wrap),
-            }
-        }
         let indices = self.without(max)?;
         let view = TensorView::contiguous(&indices, place.dims()).map_err(Error::wrap)?;
         call(Bounds::Skip, view.into()).map_err(Error::wrap)
     }
 
-    /// Whether a call with [`Bounds::Error`] returns an error if an index is `max`.
-    fn rejects(&self, max: i128) -> bool {
-        let is_cache = matches!(self.operator, Operator::Cache { .. });
-        !is_cache
-            && (self.shape.iter()).all(|&size| i128::try_from(size).is_ok_and(|size| size <= max))
+    /// Returns the rule of ndscatter that has the effect of [`Rule::SkipMax`] on the given indices.
+    /// Returns `None` if there is no such rule, and for indices that are not row-major or address
+    /// several axes.
+    fn bounds_after_scan(&self) -> Option<Bounds> {
+        let (_, &[size]) = self.axes() else {
+            return None;
+        };
+        let range = self.layout.contiguous_offsets()?;
+        if size == 0 || matches!(self.operator, Operator::Cache { .. }) {
+            return None;
+        }
+        let first = if self.rules.negative {
+            0_i64.checked_sub_unsigned(size as u64)?
+        } else {
+            0
+        };
+        let last = 0_i64.checked_add_unsigned(size as u64 - 1)?;
+        let has_maximum = match self.storage {
+            CpuStorage::U8(values) => scan(values.get(range.0..range.1)?, 0, last, u8::MAX),
+            CpuStorage::U32(values) => scan(values.get(range.0..range.1)?, 0, last, u32::MAX),
+            CpuStorage::I16(values) => scan(values.get(range.0..range.1)?, first, last, i16::MAX),
+            CpuStorage::I32(values) => scan(values.get(range.0..range.1)?, first, last, i32::MAX),
+            CpuStorage::I64(values) => scan(values.get(range.0..range.1)?, first, last, i64::MAX),
+            _ => None,
+        }?;
+        Some(if has_maximum {
+            Bounds::Skip
+        } else {
+            Bounds::Error
+        })
     }
 
     /// Returns the indices in row-major order, with `i64::MIN` in the place of `max`. This index is
@@ -157,6 +175,35 @@ impl IndexTensor<'_> {
         let end = first.saturating_add(count);
         (first, self.shape.get(first..end).unwrap_or(&[]))
     }
+}
+
+/// Returns whether `values` contains `maximum`. Returns `None` if another value is outside of
+/// `first..=last`, or if `maximum` is in this range.
+fn scan<I: Copy + PartialOrd + TryFrom<i64>>(
+    values: &[I],
+    first: i64,
+    last: i64,
+    maximum: I,
+) -> Option<bool> {
+    let (first, last) = (I::try_from(first).ok()?, I::try_from(last).ok()?);
+    if last >= maximum {
+        return None;
+    }
+    let mut found = false;
+    for chunk in values.chunks(1024) {
+        // Without branches, so that the compiler uses vectors.
+        let (mut has_maximum, mut has_other) = (false, false);
+        for &value in chunk {
+            let is_maximum = value == maximum;
+            has_maximum |= is_maximum;
+            has_other |= !is_maximum & ((value < first) | (value > last));
+        }
+        if has_other {
+            return None;
+        }
+        found |= has_maximum;
+    }
+    Some(found)
 }
 
 /// Returns the maximum of an index type.

@@ -50,22 +50,24 @@ fn the_maximum_is_skipped() -> Result<()> {
 #[test]
 fn the_maximum_is_no_position() -> Result<()> {
     let cpu = &Device::Cpu;
-    let data = Tensor::zeros(300, DType::F32, cpu)?;
     let (at, updates) = (
         Tensor::new(&[255_u8, 254, 255], cpu)?,
         Tensor::new(&[1_f32, 2., 3.], cpu)?,
     );
-    let candle = data.index_add(&at, &updates, 0)?.to_vec1::<f32>()?;
-    let ours = ScatterOp::index_add(0)
-        .apply(&data, &at, &updates)?
-        .to_vec1::<f32>()?;
-    assert_eq!(ours, candle);
-    assert_eq!((ours[254], ours[255]), (2., 0.));
-    // Without the option, 255 is a position.
-    let sum = ScatterOp::along(0).reduction(Reduction::Add);
-    assert_eq!(sum.apply(&data, &at, &updates)?.to_vec1::<f32>()?[255], 4.);
-    let picked = GatherOp::index_select(0).apply(&Tensor::ones(300, DType::F32, cpu)?, &at)?;
-    assert_eq!(picked.to_vec1::<f32>()?, [0., 1., 0.]);
+    // An axis whose last position is 255, and a longer one.
+    for len in [256, 300] {
+        let data = Tensor::zeros(len, DType::F32, cpu)?;
+        let candle = data.index_add(&at, &updates, 0)?.to_vec1::<f32>()?;
+        let ours = ScatterOp::index_add(0).apply(&data, &at, &updates)?;
+        let ours = ours.to_vec1::<f32>()?;
+        assert_eq!(ours, candle);
+        assert_eq!((ours[254], ours[255]), (2., 0.));
+        // Without the option, 255 is a position.
+        let sum = ScatterOp::along(0).reduction(Reduction::Add);
+        assert_eq!(sum.apply(&data, &at, &updates)?.to_vec1::<f32>()?[255], 4.);
+        let picked = GatherOp::index_select(0).apply(&data.ones_like()?, &at)?;
+        assert_eq!(picked.to_vec1::<f32>()?, [0., 1., 0.]);
+    }
     Ok(())
 }
 

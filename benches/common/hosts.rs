@@ -118,7 +118,7 @@ fn measure<H: Host>(number: usize, workload: Workload, options: &Options) -> Fal
                 let [old, new] = [times[0].min, times[1].min];
                 ratios.push(old / new);
                 println!(
-                    "| {name} | {form} | {:.1} | {:.1} | {:.2} | {} | {} |",
+                    "| {name} | {form} | {:.2} | {:.2} | {:.2} | {} | {} |",
                     old / 1e3,
                     new / 1e3,
                     old / new,
@@ -130,7 +130,7 @@ fn measure<H: Host>(number: usize, workload: Workload, options: &Options) -> Fal
                 let times = time(&mut [&mut after], options.rounds.get(), calls);
                 let new = times[0].min / 1e3;
                 println!(
-                    "| {name} | {form} | {reason} | {new:.1} | – | – | {} |",
+                    "| {name} | {form} | {reason} | {new:.2} | – | – | {} |",
                     peaks(1)
                 );
             }

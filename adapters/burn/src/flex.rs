@@ -5,15 +5,13 @@
 mod gradient;
 mod view;
 
-use std::sync::Arc;
-
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn_backend::{Bytes, DType};
+use burn_backend::{BoolStore, DType};
 use burn_flex::{Flex, FlexTensor};
 use half::{bf16, f16};
-use ndscatter::{AnyView, AnyViewMut, Scatter, ScatterError};
+use ndscatter::{AnyView, AnyViewMut, Scatter, ScatterError, TensorViewMut};
 
-use self::view::{element_type, first_byte, layout_of, row_major, typed, view};
+use self::view::{Number, first_byte, layout_of, range_of, row_major, typed, view};
 use crate::{Error, ScatterBackend};
 
 impl ScatterBackend for Flex {
@@ -52,84 +50,96 @@ fn apply(
     indices: &FlexTensor,
     updates: &FlexTensor,
 ) -> Result<FlexTensor, Error> {
-    let listed = view(indices, "indices")?;
-    let values = view(updates, "updates")?;
-    match in_place(scatter, data, listed, values)? {
-        Done::Yes(result) => Ok(result),
-        Done::Shared(data) => allocated(scatter, &data, listed, updates),
-    }
-}
-
-/// Result of an attempt to scatter in place.
-enum Done {
-    Yes(FlexTensor),
-    /// The data has another owner, or some of its elements share memory. Nothing was written.
-    Shared(FlexTensor),
-}
-
-/// Scatters into the memory of `data` if `data` has no other owner.
-fn in_place(
-    scatter: &Scatter<'_>,
-    data: FlexTensor,
-    indices: AnyView<'_>,
-    updates: AnyView<'_>,
-) -> Result<Done, Error> {
-    let dtype = element_type(&data, "data")?;
-    let (layout, burn_dtype) = (data.layout().clone(), data.dtype());
-    let mut memory = data.data_arc();
-    drop(data);
-    if let Some(bytes) = Arc::get_mut(&mut memory) {
-        let bytes = bytes
-            .get_mut(first_byte(&layout, dtype)..)
-            .unwrap_or_default();
-        match AnyViewMut::from_bytes(bytes, dtype, layout_of(&layout)?) {
-            Ok(output) => {
-                scatter.in_place(output, indices, updates)?;
-                return Ok(Done::Yes(FlexTensor::from_arc(memory, layout, burn_dtype)));
-            }
-            // Strides of 0, as after `expand`.
-            Err(ScatterError::SelfOverlap { .. } | ScatterError::SelfOverlapUndecided { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(Done::Shared(FlexTensor::from_arc(
-        memory, layout, burn_dtype,
-    )))
-}
-
-/// Returns a new tensor: a copy of `data` with the updates applied.
-fn allocated(
-    scatter: &Scatter<'_>,
-    data: &FlexTensor,
-    indices: AnyView<'_>,
-    updates: &FlexTensor,
-) -> Result<FlexTensor, Error> {
-    macro_rules! allocated {
+    let indices = view(indices, "indices")?;
+    macro_rules! of_type {
         ($($variant:ident: $element:ty),*) => {
             match data.dtype() {
-                $(DType::$variant => {
-                    let (data, updates) = (typed::<$element>(data, "data")?, typed::<$element>(updates, "updates")?);
-                    Bytes::from_elems(scatter.allocate(data, indices, updates)?.into_vec())
-                })*
-                // A byte of a boolean may have any value, which Rust's `bool` forbids.
-                _ => {
-                    let (source, updates) = (view(data, "data")?, view(updates, "updates")?);
-                    let mut bytes = vec![0; data.layout().num_elements()];
-                    let shape = ndscatter::Layout::contiguous(data.layout().shape());
-                    let output = AnyViewMut::from_bytes(&mut bytes, source.dtype(), shape)?;
-                    scatter.write_into(source, indices, updates, output.of_new_memory())?;
-                    Bytes::from_elems(bytes)
+                $(DType::$variant => numbers::<$element>(scatter, data, indices, updates),)*
+                DType::Bool(BoolStore::Native | BoolStore::U8) => {
+                    booleans(scatter, data, indices, updates)
                 }
+                dtype => Err(Error::DType { tensor: "data", dtype }),
             }
         };
     }
-    let bytes = allocated! {
+    of_type!(
         F64: f64, F32: f32, F16: f16, BF16: bf16,
         I64: i64, I32: i32, I16: i16, I8: i8, U64: u64, U32: u32, U16: u16, U8: u8
-    };
-    Ok(row_major(
-        bytes,
-        data.layout().shape().clone(),
-        data.dtype(),
-    ))
+    )
+}
+
+/// Scatters floats or integers.
+fn numbers<E: Number>(
+    scatter: &Scatter<'_>,
+    mut data: FlexTensor,
+    indices: AnyView<'_>,
+    updates: &FlexTensor,
+) -> Result<FlexTensor, Error> {
+    let updates = typed::<E>(updates, "updates")?;
+    // The checks of this view hold for the mutable views below.
+    typed::<E>(&data, "data")?;
+    if data.is_unique() && data.is_contiguous() {
+        let (shape, range) = (data.layout().shape().clone(), range_of(data.layout()));
+        let elements = data.storage_mut::<E>().get_mut(range).unwrap_or_default();
+        let output = TensorViewMut::contiguous(elements, &shape)?;
+        scatter.in_place(output, indices, updates)?;
+        return Ok(data);
+    }
+    if data.is_unique() {
+        let layout = data.layout().clone();
+        let (elements, first) = (data.storage_mut::<E>(), layout.start_offset());
+        match TensorViewMut::strided(elements, first, layout.shape(), layout.strides()) {
+            Ok(output) => {
+                scatter.in_place(output, indices, updates)?;
+                return Ok(data);
+            }
+            Err(error) => unless_overlap(error)?,
+        }
+    }
+    let source = typed::<E>(&data, "data")?;
+    let result = scatter.allocate(source, indices, updates)?;
+    let shape = data.layout().shape().clone();
+    Ok(row_major(result.into_vec(), shape, data.dtype()))
+}
+
+/// Scatters booleans. A byte of a boolean may have any value, which Rust's `bool` forbids.
+fn booleans(
+    scatter: &Scatter<'_>,
+    mut data: FlexTensor,
+    indices: AnyView<'_>,
+    updates: &FlexTensor,
+) -> Result<FlexTensor, Error> {
+    let updates = view(updates, "updates")?;
+    let (dtype, layout) = (view(&data, "data")?.dtype(), data.layout().clone());
+    if data.is_unique() {
+        let bytes = data
+            .storage_mut::<u8>()
+            .get_mut(first_byte(&layout, dtype)..);
+        match AnyViewMut::from_bytes(bytes.unwrap_or_default(), dtype, layout_of(&layout)?) {
+            Ok(output) => {
+                scatter.in_place(output, indices, updates)?;
+                return Ok(data);
+            }
+            Err(error) => unless_overlap(error)?,
+        }
+    }
+    let mut bytes = vec![0; layout.num_elements()];
+    let shape = ndscatter::Layout::contiguous(layout.shape());
+    let output = AnyViewMut::from_bytes(&mut bytes, dtype, shape)?;
+    scatter.write_into(
+        view(&data, "data")?,
+        indices,
+        updates,
+        output.of_new_memory(),
+    )?;
+    Ok(row_major(bytes, layout.shape().clone(), data.dtype()))
+}
+
+/// Returns the error unless elements of the tensor share memory, as after `expand` or `unfold`. A
+/// scatter of such a tensor needs new memory.
+fn unless_overlap(error: ScatterError) -> Result<(), ScatterError> {
+    match error {
+        ScatterError::SelfOverlap { .. } | ScatterError::SelfOverlapUndecided { .. } => Ok(()),
+        error => Err(error),
+    }
 }

@@ -1,42 +1,113 @@
 #!/usr/bin/env bash
-# Compares burn-flex 0.23.0-pre.1 with the same source and the patch, in one run.
-# Arguments go to the program (`--help`). Needs crates.io.
+# Compares the kernels of burn-flex 0.23.0-pre.1 with the patched kernels, in one run. The script
+# compiles the modules of the kernels and of the tensor. The rest of burn-flex takes minutes.
+# Arguments go to the program (`--help`). Needs crates.io and `patch`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=${CARGO_TARGET_DIR:-$root/target}/burn-upstream
 version=0.23.0-pre.1
 
-rm -rf "$work/measure" && mkdir -p "$work/measure/src"
-cd "$work/measure"
-cp "$here/measure/main.rs" src/main.rs
-cp -r "$root/benches/common" src/common
-# The module of the calls serves both crates.
-calls=$root/benches/compare/rust/src/peers/burn.rs
-cp "$calls" src/released.rs
-sed 's/burn_flex/patched/g' "$calls" > src/patched_kernels.rs
+rm -rf "$work/src" && mkdir -p "$work/src/measure/src"
+cd "$work/src"
+
+# The published source.
+mkdir fetch && cd fetch && mkdir src && echo > src/lib.rs
 cat > Cargo.toml <<TOML
+[package]
+name = "fetch"
+version = "0.0.0"
+[workspace]
+[dependencies]
+burn-flex = { version = "=$version", default-features = false, features = ["std"] }
+TOML
+manifest=$(cargo metadata --format-version 1 | grep -o '"manifest_path":"[^"]*/burn-flex-'"$version"'/Cargo.toml"' | head -n 1 | cut -d'"' -f4)
+cd ..
+
+# A crate with the modules that the kernels need.
+small() {
+    mkdir -p "$1/src/ops"
+    (cd "$2/src" && cp tensor.rs layout.rs strided_index.rs "$OLDPWD/$1/src/" && cp ops/gather_scatter.rs "$OLDPWD/$1/src/ops/")
+    [[ ! -e $2/src/ops/indexed_update.rs ]] || cp "$2/src/ops/indexed_update.rs" "$1/src/ops/"
+    cat > "$1/Cargo.toml" <<TOML
+[package]
+name = "$1"
+version = "0.0.0"
+edition = "2024"
+[features]
+default = ["rayon", "std"]
+rayon = []
+std = []
+[dependencies]
+burn-backend = { version = "=$version", default-features = false, features = ["std"] }
+burn-std = { version = "=$version", default-features = false, features = ["std"] }
+bytemuck = "1.25"
+rayon = "1.12"
+TOML
+    cat > "$1/src/lib.rs" <<RUST
+#![allow(dead_code, unused_imports)]
+extern crate alloc;
+mod layout;
+mod strided_index;
+mod tensor;
+pub mod ops {
+    pub mod gather_scatter;
+    $([[ $1 == released ]] || echo "mod indexed_update;")
+    pub(crate) const PARALLEL_THRESHOLD: usize = 256 * 1024;
+}
+pub use layout::Layout;
+pub use tensor::FlexTensor;
+use burn_backend::{BoolStore, DType, DeviceId, DeviceOps, DeviceSettings, quantization};
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FlexDevice;
+impl burn_backend::Device for FlexDevice {
+    fn to_id(&self) -> DeviceId {
+        DeviceId::new(0, 0)
+    }
+    fn from_id(_: DeviceId) -> Self {
+        Self
+    }
+}
+impl DeviceOps for FlexDevice {
+    fn defaults(&self) -> DeviceSettings {
+        let quantization = quantization::QuantConfig::new(Default::default(), Default::default());
+        DeviceSettings::new(DType::F32, DType::I32, DType::Bool(BoolStore::Native), quantization)
+    }
+}
+RUST
+}
+small released "$(dirname "$manifest")"
+cp -r "$(dirname "$manifest")" whole
+patch -s -d whole -p1 < "$here/burn-flex-$version.patch"
+small patched "$PWD/whole"
+rm -rf whole
+
+cp "$here/measure/main.rs" measure/src/main.rs
+cp -r "$root/benches/common" measure/src/common
+cat > measure/Cargo.toml <<TOML
 [package]
 name = "measure"
 version = "0.0.0"
 edition = "2024"
-
-[workspace]
-
+[features]
+half = []
 [dependencies]
 burn-backend = { version = "=$version", default-features = false, features = ["std"] }
-burn-flex = { version = "=$version", default-features = false, features = ["rayon", "std"] }
 clap = { version = "4.6", default-features = false, features = ["std", "derive", "help", "usage", "error-context"] }
-ndscatter = { path = "$root", default-features = false, features = ["half"] }
-half = { version = "2.7", default-features = false }
+ndscatter = { path = "$root", default-features = false }
+patched = { path = "../patched" }
 rayon = "1.12"
+released = { path = "../released" }
 TOML
-cargo fetch
-source=$(cargo metadata --format-version 1 | grep -o '"manifest_path":"[^"]*/burn-flex-'"$version"'/Cargo.toml"' | cut -d'"' -f4)
-rm -rf "$work/patched" && cp -r "$(dirname "$source")" "$work/patched"
-(cd "$work/patched" && patch -p1 < "$here/burn-flex-$version.patch" && sed -i 's/^name = "burn-flex"$/name = "burn-flex-patched"/' Cargo.toml)
-cat >> Cargo.toml <<TOML
-patched = { package = "burn-flex-patched", path = "$work/patched", default-features = false, features = ["rayon", "std"] }
+cat > Cargo.toml <<TOML
+[workspace]
+members = ["measure", "patched", "released"]
+resolver = "3"
 TOML
-CARGO_TARGET_DIR=$work/target cargo build --release
-"$work/target/release/measure" --bench "$@" | sed 's/ndscatter, us/with the patch, us/'
+export CARGO_TARGET_DIR=$work/target
+if [[ ${1:-} == --test ]]; then
+    cargo test --release -p patched indexed_update
+    exit
+fi
+cargo build --release
+"$work/target/release/measure" --bench "$@" | sed 's/ndscatter, us/patched, us/'

@@ -3,14 +3,13 @@
 //! This module knows which gradients need no arithmetic. It does not know burn's backward pass.
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Bytes, DType, Shape};
+use burn_backend::{DType, Shape};
 use burn_flex::{Flex, FlexTensor, Layout};
-use bytemuck::Pod;
 use half::{bf16, f16};
-use ndscatter::{Element, Gradients, Reduction, Scatter, TensorViewMut};
+use ndscatter::{Gradients, Reduction, Scatter, TensorViewMut};
 
 use super::apply;
-use super::view::{row_major, typed, view};
+use super::view::{Number, row_major, typed, view};
 use crate::{Error, Forward, ScatterGradient};
 
 impl ScatterGradient for Flex {
@@ -59,7 +58,7 @@ fn gradients(
     gradients!(F64: f64, F32: f32, F16: f16, BF16: bf16)
 }
 
-fn gradients_of<E: Element + Pod>(
+fn gradients_of<E: Number>(
     scatter: &Scatter<'_>,
     grad: &FlexTensor,
     forward: &Forward<Flex>,
@@ -104,9 +103,8 @@ fn gradients_of<E: Element + Pod>(
     scatter.backward_into(source, values, indices, 1.0, outputs)?;
     let [shape, updates_shape] = shapes;
     Ok([
-        wants_data.then(|| row_major(Bytes::from_elems(of_data), shape, grad.dtype())),
-        wants_updates
-            .then(|| row_major(Bytes::from_elems(of_updates), updates_shape, grad.dtype())),
+        wants_data.then(|| row_major(of_data, shape, grad.dtype())),
+        wants_updates.then(|| row_major(of_updates, updates_shape, grad.dtype())),
     ])
 }
 

@@ -2,6 +2,8 @@
 //!
 //! This module knows the layouts and types of both crates. It does not know scatters.
 
+use std::ops::Range;
+
 use burn_backend::{BoolStore, Bytes, DType, Shape};
 use burn_flex::{FlexTensor, Layout};
 use bytemuck::Pod;
@@ -9,9 +11,22 @@ use ndscatter::{AnyView, Element, ScatterError, TensorView};
 
 use crate::Error;
 
+/// A type of floats or integers.
+pub(super) trait Number: Element + burn_backend::Element + Pod {}
+
+impl<E: Element + burn_backend::Element + Pod> Number for E {}
+
 /// Returns a row-major tensor.
-pub(super) fn row_major(bytes: Bytes, shape: Shape, dtype: DType) -> FlexTensor {
-    FlexTensor::new(bytes, Layout::contiguous(shape), dtype)
+pub(super) fn row_major<E: Pod + Send + Sync>(
+    elements: Vec<E>,
+    shape: Shape,
+    dtype: DType,
+) -> FlexTensor {
+    FlexTensor::new(
+        Bytes::from_elems(elements),
+        Layout::contiguous(shape),
+        dtype,
+    )
 }
 
 /// Returns a view of a tensor to read. `name` is the name of the tensor in errors.
@@ -25,7 +40,7 @@ pub(super) fn view<'a>(tensor: &'a FlexTensor, name: &'static str) -> Result<Any
 }
 
 /// Returns a view of a tensor to read, or an error if its elements do not have the type `E`.
-pub(super) fn typed<'a, E: Element + Pod>(
+pub(super) fn typed<'a, E: Number>(
     tensor: &'a FlexTensor,
     name: &'static str,
 ) -> Result<TensorView<'a, E>, Error> {
@@ -39,20 +54,23 @@ pub(super) fn typed<'a, E: Element + Pod>(
         .into());
     }
     let (bytes, layout) = (tensor.bytes(), tensor.layout());
-    let whole = bytes.len() / size_of::<E>() * size_of::<E>();
-    let elements: &[E] =
-        bytemuck::try_cast_slice(&bytes[..whole]).map_err(|_| ScatterError::Misaligned {
-            address: bytes.as_ptr().addr(),
-            dtype: E::DTYPE,
-            alignment: align_of::<E>(),
-        })?;
+    if bytes.len() % size_of::<E>() != 0 {
+        return Err(ScatterError::BytesLength {
+            shape: layout.shape().to_vec(),
+            dtype: expected,
+            needed: bytes.len().next_multiple_of(size_of::<E>()),
+            actual: bytes.len(),
+        }
+        .into());
+    }
+    let elements: &[E] = bytemuck::try_cast_slice(bytes).map_err(|_| ScatterError::Misaligned {
+        address: bytes.as_ptr().addr(),
+        dtype: expected,
+        alignment: align_of::<E>(),
+    })?;
     if layout.is_contiguous() {
-        let range =
-            layout.start_offset()..layout.start_offset().saturating_add(layout.num_elements());
-        return Ok(TensorView::contiguous(
-            elements.get(range).unwrap_or_default(),
-            layout.shape(),
-        )?);
+        let elements = elements.get(range_of(layout)).unwrap_or_default();
+        return Ok(TensorView::contiguous(elements, layout.shape())?);
     }
     Ok(TensorView::strided(
         elements,
@@ -60,6 +78,12 @@ pub(super) fn typed<'a, E: Element + Pod>(
         layout.shape(),
         layout.strides(),
     )?)
+}
+
+/// Returns the positions of the elements of a contiguous tensor in its memory.
+pub(super) fn range_of(layout: &Layout) -> Range<usize> {
+    let start = layout.start_offset();
+    start..start.saturating_add(layout.num_elements())
 }
 
 /// Converts shape and strides.

@@ -103,6 +103,39 @@ fn layouts_outside_of_their_memory_are_refused() {
     }
 }
 
+/// Tensors without elements may have any offset. Bytes may end in the middle of an element.
+#[test]
+fn odd_memory_is_no_panic() {
+    let empty = |dtype, memory| {
+        let layout = Layout::new(Shape::new([0]), vec![1], 99);
+        FlexTensor::new(memory, layout, dtype)
+    };
+    let none = || row_major(&Array::new(&[0], std::iter::empty::<i64>()));
+    let scatter = Scatter::along(0);
+    let floats_of = || empty(DType::F32, Bytes::from_elems(vec![0.0_f32; 4]));
+    assert!(
+        Flex::float_nd_scatter(&scatter, floats_of(), none(), floats_of()).is_ok(),
+        "floats"
+    );
+    let store = DType::Bool(burn_backend::BoolStore::Native);
+    let booleans = || empty(store, Bytes::from_elems(vec![0_u8; 4]));
+    assert!(
+        Flex::bool_nd_scatter(&scatter, booleans(), none(), booleans()).is_ok(),
+        "booleans"
+    );
+
+    let layout = Layout::contiguous(Shape::new([1]));
+    let cut = FlexTensor::new(Bytes::from_bytes_vec(vec![0; 7]), layout, DType::F32);
+    let result = Flex::float_nd_scatter(&scatter, cut, indices(&[0]), floats(&[1]));
+    assert!(
+        matches!(
+            result,
+            Err(Error::Scatter(ScatterError::BytesLength { .. }))
+        ),
+        "7 bytes"
+    );
+}
+
 #[test]
 fn an_error_of_the_forward_pass_is_no_panic() {
     let device = Device::flex().autodiff();

@@ -188,7 +188,10 @@ const CASES: &[Case] = &[
 /// and `test_gather_nd_checks_each_coordinate_bound`. Here these cases are errors.
 #[test]
 fn panics_of_burn_are_errors() {
-    let run = |scatter: &ndscatter::Scatter<'_>, data, indices, updates| {
+    let run = |scatter: &ndscatter::Scatter<'_>,
+               data: Given<f32>,
+               indices: Given<i64>,
+               updates: Given<f32>| {
         Flex::float_nd_scatter(scatter, tensor(data), tensor(indices), tensor(updates)).map(|_| ())
     };
     let elements = Elements(0).scatter(Reduction::Add);

@@ -54,7 +54,7 @@ fn a_broadcast_tensor_gets_memory_of_its_own() {
 fn overlapping_windows_get_memory_of_their_own() {
     let windows =
         line(&[1.0, 2.0, 3.0]).with_layout(Layout::new(Shape::new([2, 2]), vec![1, 1], 0));
-    let updates = row_major(&Array::new(&[1, 2], [8.0, 9.0]));
+    let updates = row_major(&Array::new(&[1, 2], [8.0_f32, 9.0]));
     let result = Flex::float_nd_scatter(&Scatter::along(0), windows, at(0), updates);
     assert_eq!(
         values::<f32>(&result.expect("valid")).values,

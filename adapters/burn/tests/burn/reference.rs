@@ -64,7 +64,7 @@ impl<T: Copy> Array<T> {
         let values: Vec<T> = values.into_iter().take(shape.iter().product()).collect();
         assert_eq!(
             values.len(),
-            shape.iter().product(),
+            shape.iter().product::<usize>(),
             "one value per element"
         );
         Self {

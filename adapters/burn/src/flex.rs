@@ -11,7 +11,7 @@ use burn_flex::{Flex, FlexTensor};
 use half::{bf16, f16};
 use ndscatter::{AnyView, AnyViewMut, Scatter, ScatterError, TensorViewMut};
 
-use self::view::{Number, first_byte, layout_of, range_of, row_major, typed, view};
+use self::view::{Number, check_memory, first_byte, layout_of, range_of, row_major, typed, view};
 use crate::{Error, ScatterBackend};
 
 impl ScatterBackend for Flex {
@@ -68,6 +68,9 @@ fn apply(
     )
 }
 
+/// Bytes of shared data up to which a copy and a scatter in place take less time than one pass.
+const COPIED_FIRST: usize = 16 << 10;
+
 /// Scatters floats or integers.
 fn numbers<E: Number>(
     scatter: &Scatter<'_>,
@@ -76,14 +79,22 @@ fn numbers<E: Number>(
     updates: &FlexTensor,
 ) -> Result<FlexTensor, Error> {
     let updates = typed::<E>(updates, "updates")?;
-    // The checks of this view hold for the mutable views below.
-    typed::<E>(&data, "data")?;
-    if data.is_unique() && data.is_contiguous() {
+    check_memory::<E>(&data)?;
+    if data.is_contiguous() {
         let (shape, range) = (data.layout().shape().clone(), range_of(data.layout()));
-        let elements = data.storage_mut::<E>().get_mut(range).unwrap_or_default();
-        let output = TensorViewMut::contiguous(elements, &shape)?;
-        scatter.in_place(output, indices, updates)?;
-        return Ok(data);
+        if data.is_unique() {
+            let elements = data.storage_mut::<E>().get_mut(range).unwrap_or_default();
+            let output = TensorViewMut::contiguous(elements, &shape)?;
+            scatter.in_place(output, indices, updates)?;
+            return Ok(data);
+        }
+        if size_of::<E>().saturating_mul(range.len()) <= COPIED_FIRST {
+            let elements = data.storage::<E>().get(range).unwrap_or_default();
+            let mut elements = elements.to_vec();
+            let output = TensorViewMut::contiguous(&mut elements, &shape)?;
+            scatter.in_place(output, indices, updates)?;
+            return Ok(row_major(elements, shape, data.dtype()));
+        }
     }
     if data.is_unique() {
         let layout = data.layout().clone();

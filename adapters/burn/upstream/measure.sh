@@ -57,10 +57,11 @@ pub mod ops {
 }
 pub use layout::Layout;
 pub use tensor::FlexTensor;
-use burn_backend::{BoolStore, DType, DeviceId, DeviceOps, DeviceSettings, quantization};
+use burn_backend::{DType, DeviceId, DeviceOps};
+use burn_std::{BoolStore, DeviceSettings, QuantConfig, QuantScheme};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlexDevice;
-impl burn_backend::Device for FlexDevice {
+impl burn_std::device::Device for FlexDevice {
     fn to_id(&self) -> DeviceId {
         DeviceId::new(0, 0)
     }
@@ -70,7 +71,7 @@ impl burn_backend::Device for FlexDevice {
 }
 impl DeviceOps for FlexDevice {
     fn defaults(&self) -> DeviceSettings {
-        let quantization = quantization::QuantConfig::new(Default::default(), Default::default());
+        let quantization = QuantConfig::new(QuantScheme::default(), Default::default());
         DeviceSettings::new(DType::F32, DType::I32, DType::Bool(BoolStore::Native), quantization)
     }
 }

@@ -53,21 +53,8 @@ pub(super) fn typed<'a, E: Number>(
         }
         .into());
     }
-    let (bytes, layout) = (tensor.bytes(), tensor.layout());
-    if bytes.len() % size_of::<E>() != 0 {
-        return Err(ScatterError::BytesLength {
-            shape: layout.shape().to_vec(),
-            dtype: expected,
-            needed: bytes.len().next_multiple_of(size_of::<E>()),
-            actual: bytes.len(),
-        }
-        .into());
-    }
-    let elements: &[E] = bytemuck::try_cast_slice(bytes).map_err(|_| ScatterError::Misaligned {
-        address: bytes.as_ptr().addr(),
-        dtype: expected,
-        alignment: align_of::<E>(),
-    })?;
+    check_memory::<E>(tensor)?;
+    let (elements, layout) = (tensor.storage::<E>(), tensor.layout());
     if layout.is_contiguous() {
         let elements = elements.get(range_of(layout)).unwrap_or_default();
         return Ok(TensorView::contiguous(elements, layout.shape())?);
@@ -78,6 +65,28 @@ pub(super) fn typed<'a, E: Number>(
         layout.shape(),
         layout.strides(),
     )?)
+}
+
+/// Checks that the memory of a tensor is a slice of `E`, as the methods of `FlexTensor` require.
+pub(super) fn check_memory<E: Number>(tensor: &FlexTensor) -> Result<(), ScatterError> {
+    let (bytes, dtype) = (tensor.bytes(), E::DTYPE);
+    let (address, alignment) = (bytes.as_ptr().addr(), align_of::<E>());
+    if !address.is_multiple_of(alignment) {
+        return Err(ScatterError::Misaligned {
+            address,
+            dtype,
+            alignment,
+        });
+    }
+    if !bytes.len().is_multiple_of(size_of::<E>()) {
+        return Err(ScatterError::BytesLength {
+            shape: tensor.layout().shape().to_vec(),
+            dtype,
+            needed: bytes.len().next_multiple_of(size_of::<E>()),
+            actual: bytes.len(),
+        });
+    }
+    Ok(())
 }
 
 /// Returns the positions of the elements of a contiguous tensor in its memory.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compares the kernels of burn-flex 0.23.0-pre.1 with the patched kernels, in one run. The script
 # compiles the modules of the kernels and of the tensor. The rest of burn-flex takes minutes.
-# Arguments go to the program (`--help`). Needs crates.io and `patch`.
+# Arguments go to the program (`--help`). `--test` runs the unit tests of the patch instead. Needs
+# crates.io and `patch`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -28,6 +29,8 @@ cd ..
 small() {
     mkdir -p "$1/src/ops"
     (cd "$2/src" && cp tensor.rs layout.rs strided_index.rs "$OLDPWD/$1/src/" && cp ops/gather_scatter.rs "$OLDPWD/$1/src/ops/")
+    # The tests of these modules use other modules.
+    sed -i '/^#\[cfg(test)\]$/,$d' "$1"/src/{tensor,layout,strided_index}.rs
     [[ ! -e $2/src/ops/indexed_update.rs ]] || cp "$2/src/ops/indexed_update.rs" "$1/src/ops/"
     cat > "$1/Cargo.toml" <<TOML
 [package]

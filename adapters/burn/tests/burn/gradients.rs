@@ -106,7 +106,7 @@ fn gradients_are_the_finite_differences() {
             false => random.indices(&shapes.indices, &sizes, true),
         };
         let reduction = REDUCTIONS[round % REDUCTIONS.len()];
-        let includes_self = round / REDUCTIONS.len() % 2 == 0;
+        let includes_self = (round / REDUCTIONS.len()).is_multiple_of(2);
         let count: usize = shapes.data.iter().product();
         let (first, second) = match round % 2 {
             0 => (0, count),

@@ -1,10 +1,10 @@
 //! The cases of burn's own tests of its scatters, as data. Each case runs on ours and on burn.
 //!
-//! The inputs and the expected values are those of the tests with the same names in burn's repository:
-//! `crates/burn-backend-tests/tests/tensor/float/ops/{gather_scatter,gather_scatter_nd,select}.rs`
-//! (commits 07f0644, 2711e50, 014219f), `.../tests/autodiff/{gather_scatter,gather_scatter_nd,select}.rs`
-//! (commits 07f0644, 3bff8bd, 095f7ca), and the unit tests of `src/ops/gather_scatter.rs` in burn-flex
-//! 0.22.1.
+//! The inputs and the expected values are those of the tests with the same names in burn's
+//! repository, folder `crates/burn-backend-tests/tests`. Values: `tensor/float/ops/gather_scatter.rs`
+//! (commit 07f0644), `gather_scatter_nd.rs` (2711e50), `select.rs` (014219f). Gradients:
+//! `autodiff/gather_scatter.rs` (07f0644), `gather_scatter_nd.rs` (3bff8bd), `select.rs` (095f7ca).
+//! Panics: the unit tests of `src/ops/gather_scatter.rs` in burn-flex 0.22.1.
 
 use burn_autodiff::Autodiff;
 use burn_backend::AutodiffBackend;

@@ -16,7 +16,11 @@ use common::inputs::{Form, Inputs, SETS};
 use common::peer::{Call, Peer};
 use common::rows::Rows;
 
-#[allow(unexpected_cfgs, unused_imports, reason = "this bench uses a part of the module")]
+#[allow(
+    unexpected_cfgs,
+    unused_imports,
+    reason = "this bench uses a part of the module"
+)]
 #[path = "../../../benches/common/mod.rs"]
 mod common;
 /// Calls of burn's own kernels.

@@ -403,6 +403,25 @@ impl<'p> Scatter<'p> {
         }
     }
 
+    /// Returns the reduction, and whether the existing value of a destination takes part in it.
+    ///
+    /// A caller that computes gradients later needs both values, because they determine which
+    /// tensors of the forward pass a [`backward`](Self::backward) needs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Reduction, Scatter};
+    ///
+    /// let scatter = Scatter::nd().reduction(Reduction::Max).include_self(false);
+    /// assert_eq!(scatter.reducing(), (Reduction::Max, false));
+    /// ```
+    #[inline]
+    pub fn reducing(&self) -> (Reduction, bool) {
+        let reducing = self.meaning.reducing;
+        (reducing.reduction, reducing.include_self)
+    }
+
     /// Returns the shape that `updates` must have for the shapes `data` and `indices`. For a
     /// [`cache`](Self::cache), the length of the updates along the axis is
     /// [`update_len`](Self::update_len).

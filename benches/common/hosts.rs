@@ -3,7 +3,7 @@
 //! Every result is compared, bit for bit, with the sequential reference loop before it is timed.
 //! The host and the adapter then run in turns. A ratio is the host's minimum time divided by the
 //! adapter's minimum time: above 1, the adapter is faster. The peak of memory of one call is
-//! measured in a process of its own.
+//! measured in a separate process.
 
 use std::num::NonZero;
 use std::process::{Command, ExitCode};

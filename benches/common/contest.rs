@@ -5,8 +5,8 @@
 use std::error::Error;
 use std::time::Instant;
 
-use super::contenders::Time;
-use super::inputs::{Form, SETS};
+use super::contenders::{CALL_BYTES, Time, calls_a_sample};
+use super::inputs::{Form, Inputs, SETS};
 
 /// Result of a runtime's function, or its error.
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -84,6 +84,14 @@ fn compare(result: &[f32], expected: &[f32]) -> Result<(), String> {
         let (value, expected) = (result[at], expected[at]);
         Err(format!("element {at} is {value}; expected {expected}"))
     })
+}
+
+/// Returns the calls per sample: at most `most`, and one if a call moves much memory.
+pub(crate) fn calls(inputs: &Inputs, form: Form, most: u32) -> u32 {
+    match inputs.traffic(form, 0).total() {
+        bytes @ ..CALL_BYTES => calls_a_sample(bytes, most),
+        _ => 1,
+    }
 }
 
 /// Times all entries, interleaved. Each round uses the next index set, and begins with the next

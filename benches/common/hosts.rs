@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Parser;
 
-use super::contest::{Entrant, Entry, Fallible, qualify, time};
+use super::contest::{Entrant, Entry, Fallible, calls, qualify, time};
 use super::inputs::{Form, Inputs};
 use super::rows::Rows;
 use super::workloads::{WORKLOADS, Workload};
@@ -105,7 +105,7 @@ fn measure<H: Host>(number: usize, workload: Workload, options: &Options) -> Fal
     let mut ratios = Vec::new();
     for form in FORMS {
         let mut after = qualify(adapter.entries(form)?, &expected)?;
-        let calls = inputs.calls(form, if options.bench { SAMPLE_CALLS } else { 1 });
+        let calls = calls(&inputs, form, if options.bench { SAMPLE_CALLS } else { 1 });
         let before = match host.entries(form) {
             Ok(entries) => qualify(entries, &expected).map_err(|_| "wrong"),
             Err(_) => Err("none"),

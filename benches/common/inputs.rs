@@ -13,7 +13,6 @@ use std::fmt;
 use ndscatter::{Execution, Index, Layout, Reduction, Scatter, ScatterPlan, Schedule, TensorView};
 
 use super::aligned::Aligned;
-use super::contenders::{CALL_BYTES, calls_a_sample};
 use super::numbers::{Number, assert_bits};
 use super::random::Random;
 use super::workloads::{Operator, Workload};
@@ -299,14 +298,6 @@ impl<T: Number, I: Place> Inputs<T, I> {
         Traffic {
             read: read + kept,
             written: kept + touched,
-        }
-    }
-
-    /// Returns the calls per sample: at most `most`, and one if a call moves much memory.
-    pub(crate) fn calls(&self, form: Form, most: u32) -> u32 {
-        match self.traffic(form, 0).total() {
-            bytes @ ..CALL_BYTES => calls_a_sample(bytes, most),
-            _ => 1,
         }
     }
 

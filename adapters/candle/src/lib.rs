@@ -47,6 +47,7 @@
 //!   gradients of the gradients are not computed.
 
 mod backward;
+mod custom_op;
 mod gather;
 mod indices;
 mod scatter;

@@ -25,7 +25,7 @@ use std::time::Instant;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
-use common::contest::{Entry, Fallible, qualify, time};
+use common::contest::{Entry, Fallible, calls, qualify, time};
 use common::inputs::{Inputs, SETS};
 use common::rows::Rows;
 use common::workloads::{WORKLOADS, Workload};
@@ -103,7 +103,7 @@ fn measure(workload: Workload, options: &Options) -> [Row; FORMS.len()] {
             entrants.each_ref().map(|entrant| entrant.entries(form)),
             &expected,
             options.rounds.get(),
-            inputs.calls(form, SAMPLE_CALLS),
+            calls(&inputs, form, SAMPLE_CALLS),
         ),
     })
 }

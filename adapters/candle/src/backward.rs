@@ -34,9 +34,15 @@ pub(crate) fn scatter(
         (false, false) => return Ok((passed, None)),
     };
     let updates_shape = updates.shape();
+    // The indices are locked first, while this thread holds no lock, because `storage_and_layout`
+    // waits for writers that wait.
+    let (storage, layout) = indices.storage_and_layout();
+    let Storage::Cpu(storage) = &*storage else {
+        return Err(Error::UnsupportedDTypeForOp(indices.dtype(), NAME).bt());
+    };
     let call = Backward {
         op,
-        indices,
+        indices: (storage, layout),
         wanted,
         for_updates: Cell::new(None),
     };
@@ -63,10 +69,10 @@ enum Wanted {
 }
 
 /// The computation of gradients, as an operator on data, updates and the gradient of the result.
-/// candle locks these three tensors without a deadlock, also if they share a storage.
+/// candle locks these three tensors together, also if they share a storage.
 struct Backward<'a> {
     op: &'a ScatterOp,
-    indices: &'a Tensor,
+    indices: (&'a CpuStorage, &'a Layout),
     wanted: Wanted,
     /// The second result, if both gradients are wanted.
     for_updates: Cell<Option<CpuStorage>>,
@@ -85,12 +91,7 @@ impl Backward<'_> {
         let gradient = places[0].view(gradient).map_err(Error::wrap)?;
         let data = places[1].view(T::values(data)?).map_err(Error::wrap)?;
         let updates = places[2].view(T::values(updates)?).map_err(Error::wrap)?;
-        // The storage of indices is none of the three that are locked already: `scatter` has checked
-        // that those hold floats.
-        let (storage, layout) = self.indices.storage_and_layout();
-        let Storage::Cpu(storage) = &*storage else {
-            return Err(Error::UnsupportedDTypeForOp(self.indices.dtype(), NAME).bt());
-        };
+        let (storage, layout) = self.indices;
         let indices = self.op.index_tensor(storage, layout, data_layout.dims());
         indices.with(|bounds, indices| {
             let (scatter, forward) = (self.op.with_bounds(bounds)?, Forward::new(data, updates));

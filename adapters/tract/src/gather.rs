@@ -125,12 +125,19 @@ impl NdGather {
         if self.operator != (Operator::Nd { batch_dims: 0 }) || indices.rank() != 2 {
             return Ok(false);
         }
-        let indices = indices.cast_to::<i64>()?;
+        // tract rewrites one tuple only. Dimensions with symbols have no value yet.
+        if indices.shape()[0] != 1 {
+            return Ok(false);
+        }
+        let Ok(indices) = indices.cast_to::<i64>() else {
+            return Ok(false);
+        };
         let plain = indices.try_as_plain_ram()?;
         let indices = plain.as_slice::<i64>()?;
         Ok(indices.len() <= data.rank()
             && indices.iter().zip(data.shape.iter()).all(|(&index, size)| {
-                i32::try_from(index).is_ok_and(|index| index >= 0)
+                // tract adds 1 to the index, as an `i32`.
+                (0..i64::from(i32::MAX)).contains(&index)
                     && size.as_i64().is_none_or(|size| index < size)
             }))
     }

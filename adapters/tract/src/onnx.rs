@@ -116,6 +116,10 @@ impl Node {
             }
             Self::TensorScatter { axis, mode } => {
                 let axis = isize::try_from(resolve(axis, rank)?)?;
+                ensure!(
+                    axis > 0,
+                    "axis 0 of TensorScatter is the axis of the sequences"
+                );
                 let operator = Operator::Cache {
                     axis,
                     mode,
@@ -147,7 +151,12 @@ impl Node {
                 s.equals(&data.rank, &inputs[1].rank)?;
                 s.equals(&inputs[1].shape, &updates.shape)
             }
-            Self::TensorScatter { .. } => s.equals(&data.rank, &updates.rank),
+            Self::TensorScatter { .. } => {
+                if let Some(starts) = inputs.get(2) {
+                    s.equals(&starts.rank, 1)?;
+                }
+                s.equals(&data.rank, &updates.rank)
+            }
             _ => s.given_2(&data.rank, &inputs[1].rank, move |s, rank, indices_rank| {
                 let last = last_axis(indices_rank)?;
                 s.given(&inputs[1].shape[last], move |s, len| match len.to_i64() {

@@ -52,6 +52,10 @@ impl<P> Plans<P> {
             plan => Arc::new(plan?),
         };
         let mut plans = lock();
+        // Another run may have made the same plan meanwhile.
+        if let Some(kept) = plans.iter().find(fits) {
+            return Ok(Some(Arc::clone(&kept.plan)));
+        }
         if plans.len() >= KEPT {
             plans.remove(0);
         }

@@ -240,12 +240,15 @@ impl TypedOp for NdScatter {
         model: &TypedModel,
         node: &TypedNode,
     ) -> TractResult<Option<TypedModelPatch>> {
-        if let Some(op) = self.tract()
+        let inputs = model.node_input_facts(node.id)?;
+        // tract's rewrite of data of rank 0 divides by zero.
+        if inputs.first().is_some_and(|data| data.rank() > 0)
+            && let Some(op) = self.tract()
             && let Some(patch) = op.declutter(model, node)?
         {
             return Ok(Some(patch));
         }
-        let planned = self.planned(&model.node_input_facts(node.id)?);
+        let planned = self.planned(&inputs);
         let patch = |op| TypedModelPatch::replace_single_op(model, node, &node.inputs, op);
         planned.map(patch).transpose()
     }

@@ -193,9 +193,12 @@ impl Drawn {
     fn run(&self, with_adapter: bool, is_constant: bool) -> TractResult<()> {
         let model = self.case(is_constant).load(with_adapter)?;
         for is_shared in [false, true, false] {
-            let given: TVec<TValue> = (self.tensors.iter().enumerate())
+            let inputs: Vec<&Tensor> = (self.tensors.iter().enumerate())
                 .filter(|&(place, _)| !(is_constant && place == self.indices))
-                .map(|(_, tensor)| tensor.clone().into_tvalue())
+                .map(|(_, tensor)| tensor)
+                .collect();
+            let given: TVec<TValue> = (inputs.iter())
+                .map(|&tensor| tensor.clone().into_tvalue())
                 .collect();
             let kept = if is_shared { given.clone() } else { tvec!() };
             let found = model.run(given)?;
@@ -205,16 +208,9 @@ impl Drawn {
                 found[0],
                 self.expected
             );
-            for (kept, tensor) in kept.iter().zip(&self.tensors) {
-                ensure!(
-                    same(kept, tensor) || is_constant,
-                    "an input changed ({self:?})"
-                );
+            for (kept, tensor) in kept.iter().zip(&inputs) {
+                ensure!(same(kept, tensor), "an input changed ({self:?})");
             }
-            ensure!(
-                kept.first().is_none_or(|data| same(data, &self.tensors[0])),
-                "data changed"
-            );
         }
         Ok(())
     }
@@ -265,10 +261,11 @@ fn results_equal_those_of_tract_where_tract_is_right() {
             continue;
         }
         let run = catch_unwind(AssertUnwindSafe(|| drawn.run(false, false)));
-        if matches!(run, Ok(Ok(()))) {
-            agreed += 1;
-        } else {
-            eprintln!("tract fails: {drawn:?}: {:?}", run.ok());
+        match run {
+            Ok(Ok(())) => agreed += 1,
+            // tract refuses some valid models. It must not compute another result.
+            Ok(Err(error)) => assert!(!error.to_string().contains(" is not "), "{error}"),
+            Err(_) => eprintln!("tract panics: {drawn:?}"),
         }
     }
     assert!(agreed > 50, "tract agreed {agreed} times");

@@ -439,6 +439,95 @@ fn error(
 }
 
 #[test]
+fn tuples_without_coordinates_address_data_of_rank_0() {
+    let data = tensor0(1_f32);
+    for (tuples, reduction, expected) in [(1, "none", 5.), (2, "none", 6.), (2, "add", 12.)] {
+        let indices = Tensor::zero::<i64>(&[tuples, 0]).unwrap();
+        let updates = tensor1(&[5_f32, 6.]).slice(0, 0, tuples).unwrap();
+        for is_constant in [false, true] {
+            let case = Case {
+                op: "ScatterND",
+                attributes: vec![text("reduction", reduction)],
+                inputs: vec![
+                    like(&data),
+                    if is_constant {
+                        constant(&indices)
+                    } else {
+                        like(&indices)
+                    },
+                    like(&updates),
+                ],
+            };
+            let given: &[&Tensor] = if is_constant {
+                &[&data, &updates]
+            } else {
+                &[&data, &indices, &updates]
+            };
+            let found = run(&case.load(true).unwrap(), given).unwrap();
+            assert!(same(&found, &tensor0(expected as f32)), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn constant_indices_may_have_symbols() {
+    let data = tensor2(&[[1_f32, 2.], [3., 4.], [5., 6.]]);
+    for rows in [1, 2] {
+        let mut model = TypedModel::default();
+        let n = model.symbols.sym("N");
+        let source = model
+            .add_source("data", f32::fact([n.to_dim(), 2.to_dim()]))
+            .unwrap();
+        let tuples = [n.to_dim() - 1, 0.to_dim()];
+        let tuples = tensor1(&tuples[..rows]).into_shape(&[rows, 1]).unwrap();
+        let tuples = model.add_const("tuples", tuples).unwrap();
+        let outlet = model
+            .wire_node("node", GatherNd::new(0), &[source, tuples])
+            .unwrap();
+        model.select_output_outlets(&outlet).unwrap();
+        assert_eq!(ndscatter_tract::rewrite(&mut model).unwrap(), 1);
+        let values = [(n, 3.to_dim())].into_iter().collect();
+        let model = model
+            .into_decluttered()
+            .unwrap()
+            .set_symbols(&values)
+            .unwrap();
+        let model = model.into_optimized().unwrap().into_runnable().unwrap();
+        let expected = tensor2(&[[5_f32, 6.], [1., 2.]]).slice(0, 0, rows).unwrap();
+        let found = run(&model, &[&data]).unwrap();
+        assert!(same(&found, &expected), "{found:?}");
+    }
+}
+
+#[test]
+fn a_constant_index_may_be_the_largest_of_its_type() {
+    for index in [i64::from(i32::MAX) - 1, i64::from(i32::MAX), 1 << 40] {
+        let case = Case {
+            op: "GatherND",
+            attributes: vec![],
+            inputs: vec![Input::Runtime(1, vec!["n"]), constant(&tensor2(&[[index]]))],
+        };
+        let model = case.load(true);
+        let found = model.and_then(|model| run(&model, &[&tensor1(&[1_f32, 2.])]));
+        assert!(found.is_err(), "{found:?}");
+    }
+}
+
+#[test]
+fn wrong_attributes_and_ranks_of_tensor_scatter_are_errors_at_load() {
+    let data = tensor2(&[[1_f32, 2.], [3., 4.]]);
+    let (starts, matrix) = (tensor1(&[0_i64, 0]), tensor2(&[[0_i64]]));
+    for (axis, starts) in [(0, &starts), (-2, &starts), (1, &matrix), (2, &starts)] {
+        let case = Case {
+            op: "TensorScatter",
+            attributes: vec![integer("axis", axis)],
+            inputs: vec![like(&data), like(&data), like(starts)],
+        };
+        assert!(case.load(true).is_err(), "axis {axis}");
+    }
+}
+
+#[test]
 fn indices_out_of_bounds_are_errors() {
     let data = tensor2(&[[1_f32, 2.], [3., 4.]]);
     for index in [2_i64, -3, i64::MIN, i64::MAX] {

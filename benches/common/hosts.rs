@@ -67,6 +67,10 @@ pub(crate) fn main<H: Host>() -> ExitCode {
 }
 
 fn compare<H: Host>(options: &Options) -> Fallible<()> {
+    let is_known = |name: &&String| WORKLOADS.iter().any(|workload| workload.name == **name);
+    if let Some(unknown) = options.only.iter().find(|name| !is_known(name)) {
+        return Err(format!("there is no workload `{unknown}`").into());
+    }
     println!(
         "| workload | form | {}, us | ndscatter, us | ratio | peak of the host, MiB | peak, MiB |",
         H::NAME
@@ -146,6 +150,8 @@ fn peak(workload: usize, form: Form, which: usize, threads: NonZero<usize>) -> S
     let numbers = [workload, form, which].map(|number| number.to_string());
     let output = std::env::current_exe().and_then(|program| {
         (Command::new(program)
+            // Otherwise glibc would reuse the memory that the checked calls have freed.
+            .env("MALLOC_MMAP_THRESHOLD_", "131072")
             .arg("--threads")
             .arg(threads.to_string()))
         .arg("--peak")

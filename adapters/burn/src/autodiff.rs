@@ -49,7 +49,7 @@ impl<B: ScatterGradient, C: CheckpointStrategy> ScatterBackend for Autodiff<B, C
             OpsKind::Tracked(step) => {
                 let kept = kept::<B>(scatter, &data, &indices, &updates);
                 let output = B::float_nd_scatter(scatter, data, indices, updates)?;
-                // The pool of the forward pass is borrowed, so the backward pass runs on rayon's.
+                // The execution of the forward pass is borrowed, so the backward pass has the default one.
                 let scatter = scatter.clone().execution(Execution::new());
                 Ok(step.finish((scatter, kept), output))
             }

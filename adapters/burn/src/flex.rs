@@ -11,7 +11,9 @@ use burn_flex::{Flex, FlexTensor};
 use half::{bf16, f16};
 use ndscatter::{AnyView, AnyViewMut, Scatter, ScatterError, TensorViewMut};
 
-use self::view::{Number, check_memory, first_byte, layout_of, range_of, row_major, typed, view};
+use self::view::{
+    Number, check_memory, first_byte, layout_of, range_of, row_major, typed, view, zeros,
+};
 use crate::{Error, ScatterBackend};
 
 impl ScatterBackend for Flex {
@@ -134,7 +136,7 @@ fn booleans(
             Err(error) => unless_overlap(error)?,
         }
     }
-    let mut bytes = vec![0; layout.num_elements()];
+    let mut bytes = zeros::<u8>(layout.num_elements())?;
     let shape = ndscatter::Layout::contiguous(layout.shape());
     let output = AnyViewMut::from_bytes(&mut bytes, dtype, shape)?;
     scatter.write_into(

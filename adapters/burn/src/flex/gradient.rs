@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use ndscatter::{Gradients, Reduction, Scatter, TensorViewMut};
 
 use super::apply;
-use super::view::{Number, row_major, typed, view};
+use super::view::{Number, row_major, typed, view, zeros};
 use crate::{Error, Forward, ScatterGradient};
 
 impl ScatterGradient for Flex {
@@ -81,16 +81,11 @@ fn gradients_of<E: Number>(
         view(&forward.indices, "indices")?,
     );
     let shapes = [grad.layout().shape().clone(), forward.updates_shape.clone()];
-    let zeros = |wanted, shape: &Shape| {
-        if wanted {
-            vec![E::zeroed(); shape.num_elements()]
-        } else {
-            Vec::new()
-        }
-    };
+    let zeros_if =
+        |wanted, shape: &Shape| zeros::<E>(if wanted { shape.num_elements() } else { 0 });
     let (mut of_data, mut of_updates) = (
-        zeros(wants_data, &shapes[0]),
-        zeros(wants_updates, &shapes[1]),
+        zeros_if(wants_data, &shapes[0])?,
+        zeros_if(wants_updates, &shapes[1])?,
     );
     let outputs = Gradients {
         data: wants_data

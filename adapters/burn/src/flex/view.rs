@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use burn_backend::{BoolStore, Bytes, DType, Shape};
 use burn_flex::{FlexTensor, Layout};
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 use ndscatter::{AnyView, Element, ScatterError, TensorView};
 
 use crate::Error;
@@ -15,6 +15,13 @@ use crate::Error;
 pub(super) trait Number: Element + burn_backend::Element + Pod {}
 
 impl<E: Element + burn_backend::Element + Pod> Number for E {}
+
+/// Returns elements of value 0, or an error if there is not enough memory.
+pub(super) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, ScatterError> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| ScatterError::OutOfMemory {
+        bytes: len.saturating_mul(size_of::<T>()),
+    })
+}
 
 /// Returns a row-major tensor.
 pub(super) fn row_major<E: Pod + Send + Sync>(

@@ -3,8 +3,8 @@
 
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::IndexingUpdateOp;
-use burn_backend::{BoolStore, DType, bf16, f16};
-use burn_flex::{Flex, FlexTensor};
+use burn_backend::{BoolStore, DType, Shape, bf16, f16};
+use burn_flex::{Flex, FlexTensor, Layout};
 use ndscatter::{Reduction, Scatter};
 use ndscatter_burn::{Error, ScatterBackend};
 
@@ -209,6 +209,69 @@ fn booleans_have_logical_reductions() {
             );
         }
     }
+}
+
+/// Booleans with gaps, in reverse and broadcast.
+#[test]
+fn booleans_may_have_any_strides() {
+    let mut random = Random(5);
+    for round in 0..400 {
+        let store = [BoolStore::Native, BoolStore::U8][round % 2];
+        let reduction = [Reduction::None, Reduction::Add, Reduction::Sub][round % 3];
+        let len = 1 + random.below(6);
+        let updates_len = random.below(6);
+        let mut bits =
+            |len| -> Vec<u8> { (0..len).map(|_| u8::from(random.below(2) == 1)).collect() };
+        let (data, updates) = (bits(len), bits(updates_len));
+        let indices: Vec<i64> = (updates.iter().map(|_| random.below(len) as i64)).collect();
+        let mut expected = data.clone();
+        for (&index, &update) in indices.iter().zip(&updates) {
+            let value = &mut expected[index as usize];
+            *value = match reduction {
+                Reduction::None => update,
+                Reduction::Add => *value | update,
+                _ => *value ^ update,
+            };
+        }
+        let of_store = |tensor: FlexTensor| {
+            let layout = tensor.layout().clone();
+            FlexTensor::from_arc(tensor.data_arc(), layout, DType::Bool(store))
+        };
+        let mut tensor = |bits: &[u8]| {
+            of_store(strided(
+                &Array::new(&[bits.len()], bits.iter().copied()),
+                &mut random,
+            ))
+        };
+        let (owned, updates) = (tensor(&data), tensor(&updates));
+        let indices = row_major(&Array::new(&[indices.len()], indices));
+        let operation = Scatter::along(0).reduction(reduction);
+        let run = |data| {
+            Flex::bool_nd_scatter(&operation, data, indices.clone(), updates.clone())
+                .expect("booleans")
+        };
+        let bits_of = |tensor: &FlexTensor| tensor.to_contiguous().bytes()[..len].to_vec();
+        assert_eq!(
+            bits_of(&run(owned.clone())),
+            expected,
+            "shared, {reduction}"
+        );
+        assert_eq!(bits_of(&owned), data, "the owner sees no change");
+        let memory = owned.bytes().as_ptr();
+        let result = run(owned);
+        assert_eq!(bits_of(&result), expected, "in place, {reduction}");
+        assert_eq!(result.bytes().as_ptr(), memory, "in place, {reduction}");
+    }
+    let one = row_major(&Array::new(&[1], [0_u8]));
+    let layout = Layout::new(Shape::new([3]), vec![0], 0);
+    let broadcast = FlexTensor::from_arc(one.data_arc(), layout, DType::Bool(BoolStore::Native));
+    drop(one);
+    let at = row_major(&Array::new(&[1], [1_i64]));
+    let update = row_major(&Array::new(&[1], [1_u8]));
+    let layout = update.layout().clone();
+    let update = FlexTensor::from_arc(update.data_arc(), layout, DType::Bool(BoolStore::Native));
+    let result = Flex::bool_nd_scatter(&Scatter::along(0), broadcast, at, update);
+    assert_eq!(result.expect("booleans").bytes(), [0, 1, 0]);
 }
 
 /// burn's operations and ours give the same bits, if no index is negative.

@@ -2,7 +2,7 @@
 
 use burn_backend::{Bytes, DType, Shape};
 use burn_flex::{Flex, FlexTensor, Layout};
-use burn_tensor::{Device, Int, Tensor};
+use burn_tensor::{Bool, Device, Int, Tensor};
 use ndscatter::{Duplicates, Reduction, Scatter, ScatterError};
 use ndscatter_burn::{Error, NdScatter, ScatterBackend};
 
@@ -105,6 +105,22 @@ fn layouts_outside_of_their_memory_are_refused() {
 
 /// Tensors without elements may have any offset. Bytes may end in the middle of an element.
 #[test]
+fn a_result_that_is_too_large_is_an_error() {
+    let device = Device::flex();
+    let data = Tensor::<1, Bool>::from_data([false], &device).expand([1_usize << 44]);
+    let updates = Tensor::<1, Bool>::from_data([true], &device);
+    let at = Tensor::<1, Int>::from_ints([0], &device);
+    let result = data.nd_scatter(&Scatter::along(0), at, updates);
+    assert!(
+        matches!(
+            result.map(|_| ()),
+            Err(Error::Scatter(ScatterError::OutOfMemory { .. }))
+        ),
+        "16 TiB"
+    );
+}
+
+#[test]
 fn odd_memory_is_no_panic() {
     let empty = |dtype, memory| {
         let layout = Layout::new(Shape::new([0]), vec![1], 99);
@@ -162,11 +178,12 @@ fn strategies_for_checkpoints_must_agree() {
     let other = device.clone().gradient_checkpointing();
     let data = Tensor::<1>::zeros([3], &device);
     let updates = Tensor::<1>::ones([1], &other);
-    let at = Tensor::<1, Int>::from_ints([0], &device);
-    let result = data.nd_scatter(&Scatter::along(0), at, updates);
-    assert_eq!(
-        result.map(|_| ()).expect_err("refused"),
-        Error::Checkpointing,
-        "strategies"
-    );
+    let at = |device| Tensor::<1, Int>::from_ints([0], device);
+    let refused = |data: Tensor<1>, at, updates| {
+        let result = data.nd_scatter(&Scatter::along(0), at, updates);
+        let error = result.map(|_| ()).expect_err("refused");
+        assert_eq!(error, Error::Checkpointing, "strategies");
+    };
+    refused(data.clone(), at(&device), updates);
+    refused(data, at(&other), Tensor::ones([1], &device));
 }

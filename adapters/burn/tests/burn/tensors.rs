@@ -36,7 +36,7 @@ fn floats_integers_and_booleans_are_scattered() {
 }
 
 #[test]
-fn permuted_and_flipped_tensors_are_not_copied_first() {
+fn tensors_may_be_permuted_and_flipped() {
     let device = Device::flex();
     let table = Tensor::<2>::from_floats([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &device);
     let updates = Tensor::<1>::from_floats([10.0, 20.0], &device).flip([0]);

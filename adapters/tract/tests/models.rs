@@ -441,7 +441,7 @@ fn error(
 #[test]
 fn tuples_without_coordinates_address_data_of_rank_0() {
     let data = tensor0(1_f32);
-    for (tuples, reduction, expected) in [(1, "none", 5.), (2, "none", 6.), (2, "add", 12.)] {
+    for (tuples, reduction, expected) in [(1, "none", 5_f32), (2, "none", 6.), (2, "add", 12.)] {
         let indices = Tensor::zero::<i64>(&[tuples, 0]).unwrap();
         let updates = tensor1(&[5_f32, 6.]).slice(0, 0, tuples).unwrap();
         for is_constant in [false, true] {
@@ -464,7 +464,7 @@ fn tuples_without_coordinates_address_data_of_rank_0() {
                 &[&data, &indices, &updates]
             };
             let found = run(&case.load(true).unwrap(), given).unwrap();
-            assert!(same(&found, &tensor0(expected as f32)), "{found:?}");
+            assert!(same(&found, &tensor0(expected)), "{found:?}");
         }
     }
 }

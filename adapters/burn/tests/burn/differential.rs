@@ -223,10 +223,10 @@ fn booleans_may_have_any_strides() {
         let mut bits =
             |len| -> Vec<u8> { (0..len).map(|_| u8::from(random.below(2) == 1)).collect() };
         let (data, updates) = (bits(len), bits(updates_len));
-        let indices: Vec<i64> = (updates.iter().map(|_| random.below(len) as i64)).collect();
+        let places: Vec<usize> = updates.iter().map(|_| random.below(len)).collect();
         let mut expected = data.clone();
-        for (&index, &update) in indices.iter().zip(&updates) {
-            let value = &mut expected[index as usize];
+        for (&place, &update) in places.iter().zip(&updates) {
+            let value = &mut expected[place];
             *value = match reduction {
                 Reduction::None => update,
                 Reduction::Add => *value | update,
@@ -244,7 +244,10 @@ fn booleans_may_have_any_strides() {
             ))
         };
         let (owned, updates) = (tensor(&data), tensor(&updates));
-        let indices = row_major(&Array::new(&[indices.len()], indices));
+        let indices = places
+            .iter()
+            .map(|&place| i32::try_from(place).expect("a small number"));
+        let indices = row_major(&Array::new(&[places.len()], indices));
         let operation = Scatter::along(0).reduction(reduction);
         let run = |data| {
             Flex::bool_nd_scatter(&operation, data, indices.clone(), updates.clone())

@@ -95,12 +95,32 @@ pub struct Forward<B: Backend> {
 pub trait ScatterGradient: ScatterBackend {
     /// Returns the gradients for data and for updates, as far as `wanted` requests them.
     ///
-    /// `grad` is the gradient of the output. [`Scatter::backward_into`] states the rules of the
-    /// gradients.
+    /// `grad` is the gradient of the output, in the shape of data. The gradients have the shapes of
+    /// data and of the updates. [`Scatter::backward_into`] states the rules of the gradients.
     ///
     /// # Errors
     ///
     /// Any [`Error`] about the arguments, or about an allocation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use burn_backend::{Shape, TensorData};
+    /// use burn_flex::{Flex, FlexTensor};
+    /// use ndscatter_burn::{Forward, Reduction, Scatter, ScatterGradient};
+    ///
+    /// let forward = Forward::<Flex> {
+    ///     indices: FlexTensor::from_data(TensorData::from([2_u8, 0])),
+    ///     data: None,
+    ///     updates: None,
+    ///     updates_shape: Shape::new([2]),
+    /// };
+    /// let grad = FlexTensor::from_data(TensorData::from([1.0_f32, 2.0, 3.0]));
+    /// let add = Scatter::along(0).reduction(Reduction::Add);
+    /// let [_, updates] = Flex::float_nd_scatter_backward(&add, grad, forward, [false, true])?;
+    /// assert_eq!(updates.expect("a gradient").storage::<f32>(), [3.0, 1.0]);
+    /// # Ok::<(), ndscatter_burn::Error>(())
+    /// ```
     fn float_nd_scatter_backward(
         scatter: &Scatter<'_>,
         grad: FloatTensor<Self>,

@@ -122,6 +122,18 @@ pub trait NdScatter {
     /// # Errors
     ///
     /// As [`GatherOp::apply`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use candle_core::{Device, Tensor};
+    /// use ndscatter_candle::NdScatter;
+    ///
+    /// let data = Tensor::new(&[[1_f32, 2.], [3., 4.]], &Device::Cpu)?;
+    /// let elements = data.nd_gather(&Tensor::new(&[[0_u32, 1], [1, 0]], &Device::Cpu)?)?;
+    /// assert_eq!(elements.to_vec1::<f32>()?, [2., 3.]);
+    /// # Ok::<(), candle_core::Error>(())
+    /// ```
     fn nd_gather(&self, indices: &Tensor) -> Result<Tensor>;
 }
 

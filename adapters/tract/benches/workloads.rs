@@ -8,23 +8,27 @@
 )]
 #[path = "../../../benches/common/mod.rs"]
 mod common;
+/// tract's operators without a model, and their tensors.
+#[allow(dead_code, reason = "this bench uses the tensors")]
+#[path = "../../../benches/compare/rust/src/peers/tract.rs"]
+mod operators;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ndscatter::Reduction;
 use tract_core::internal::*;
-use tract_core::ops::array::{ScatterElements, ScatterNd, ScatterReduction};
+use tract_core::ops::array::{ScatterElements, ScatterNd};
 
 use common::contest::{Entrant, Fallible};
 use common::hosts::Host;
-use common::inputs::{Form, Inputs, SETS};
+use common::inputs::{Form, Inputs};
 use common::peer::{Call, Peer};
 use common::rows::Rows;
+use operators::Tract;
 
-struct Tract;
+struct Bench;
 
-impl Host for Tract {
+impl Host for Bench {
     const NAME: &'static str = "tract 0.23.9";
 
     fn entrants<'a>(_: &'a Inputs, rows: &'a Rows<'a>) -> [Box<dyn Entrant + 'a>; 2] {
@@ -35,37 +39,19 @@ impl Host for Tract {
 
 /// The models of a workload.
 struct Models<'a> {
-    rows: &'a Rows<'a>,
-    data: Arc<Tensor>,
-    updates: TValue,
-    /// Indices of shape `[rows, 1]`: tuples of one coordinate, or one element per row.
-    indices: [TValue; SETS],
+    tensors: Tract<'a>,
     scatter_nd: Arc<TypedSimplePlan>,
     scatter_elements: Arc<TypedSimplePlan>,
 }
 
 impl<'a> Models<'a> {
     fn new(rows: &'a Rows<'a>, with_adapter: bool) -> Self {
-        let matrix = |values: &[f32], shape: [usize; 2]| {
-            Tensor::from_shape(&shape, values).expect("values fill the shape")
-        };
-        let reduction = match rows.reduction {
-            Reduction::None => ScatterReduction::None,
-            Reduction::Add => ScatterReduction::Add,
-            Reduction::Max => ScatterReduction::Max,
-            other => unreachable!("no workload has the reduction {other}"),
-        };
+        let tensors = Tract::new(rows);
         let model = |op: Box<dyn TypedOp>| model(rows, op, with_adapter).expect("a valid model");
         Self {
-            data: matrix(rows.data, rows.shape()).into_arc_tensor(),
-            updates: matrix(rows.updates, rows.updates_shape()).into_tvalue(),
-            indices: rows.numbers.each_ref().map(|numbers| {
-                let column = Tensor::from_shape(&[numbers.len(), 1], numbers);
-                column.expect("a column").into_tvalue()
-            }),
-            scatter_nd: model(Box::new(ScatterNd::new(reduction))),
-            scatter_elements: model(Box::new(ScatterElements::new(0, reduction))),
-            rows,
+            scatter_nd: model(Box::new(ScatterNd::new(tensors.reduction))),
+            scatter_elements: model(Box::new(ScatterElements::new(0, tensors.reduction))),
+            tensors,
         }
     }
 
@@ -77,8 +63,8 @@ impl<'a> Models<'a> {
     ) -> Fallible<Arc<Tensor>> {
         let inputs = tvec![
             data.into_tvalue(),
-            self.indices[set].clone(),
-            self.updates.clone()
+            self.tensors.indices[set].clone(),
+            self.tensors.updates.clone()
         ];
         Ok(plan.run(inputs)?.remove(0).into_arc_tensor())
     }
@@ -115,28 +101,24 @@ impl Peer for Models<'_> {
     type Tensor = Arc<Tensor>;
 
     fn kept(&self) -> Arc<Tensor> {
-        self.data.clone()
+        self.tensors.kept()
     }
 
     fn owned(&self) -> Arc<Tensor> {
-        Arc::new(self.data.as_ref().clone())
+        self.tensors.owned()
     }
 
     fn values(&self, tensor: &Arc<Tensor>) -> Vec<f32> {
-        let tensor = tensor.try_as_plain_ram().expect("a tensor in memory");
-        tensor.as_slice::<f32>().expect("an f32 tensor").to_vec()
+        self.tensors.values(tensor)
     }
 
     fn refill(&self, tensor: &mut Arc<Tensor>) {
-        let tensor = Arc::get_mut(tensor).expect("a tensor without other owners");
-        let mut tensor = tensor.try_as_plain_ram_mut().expect("a tensor in memory");
-        let values = tensor.as_slice_mut::<f32>().expect("an f32 tensor");
-        values.copy_from_slice(self.rows.data);
+        self.tensors.refill(tensor);
     }
 
     fn calls(&self, _: Form) -> Result<Vec<Call<Self>>, &'static str> {
         let mut calls = vec![Call::new("ScatterNd", Self::scatter_nd)];
-        if self.rows.are_elements() {
+        if self.tensors.rows.are_elements() {
             calls.push(Call::new("ScatterElements", Self::scatter_elements));
         }
         Ok(calls)
@@ -144,5 +126,5 @@ impl Peer for Models<'_> {
 }
 
 fn main() -> ExitCode {
-    common::hosts::main::<Tract>()
+    common::hosts::main::<Bench>()
 }

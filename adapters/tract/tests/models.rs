@@ -469,6 +469,28 @@ fn tuples_without_coordinates_address_data_of_rank_0() {
     }
 }
 
+/// New results of at least 4 MiB ask for huge pages.
+#[test]
+fn shared_data_may_have_any_size() {
+    for len in [1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1] {
+        let data = Tensor::zero::<f32>(&[len]).unwrap();
+        let last = tensor2(&[[-1_i64]]);
+        let update = tensor1(&[9_f32]);
+        let mut model = model_of(added(), &[&data, &last, &update]);
+        assert_eq!(ndscatter_tract::rewrite(&mut model).unwrap(), 1);
+        let given: TVec<TValue> = [&data, &last, &update]
+            .map(|tensor| tensor.clone().into_tvalue())
+            .into_iter()
+            .collect();
+        let kept = given.clone();
+        let found = model.into_runnable().unwrap().run(given).unwrap();
+        assert!(same(&kept[0], &data), "data of {len} elements changed");
+        let mut expected = vec![0_f32; len];
+        expected[len - 1] = 9.;
+        assert!(same(&found[0], &tensor1(&expected)), "{len} elements");
+    }
+}
+
 #[test]
 fn constant_indices_may_have_symbols() {
     let data = tensor2(&[[1_f32, 2.], [3., 4.], [5., 6.]]);

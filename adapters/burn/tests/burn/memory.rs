@@ -37,6 +37,29 @@ fn a_view_is_changed_in_place_and_keeps_its_layout() {
     );
 }
 
+/// Shared data of at most 16 KiB is copied first. Larger data is copied and changed in one pass.
+#[test]
+fn shared_data_may_have_any_size() {
+    for len in [1_usize, 4095, 4096, 4097, 50_000] {
+        let data = line(&vec![2.0; len]);
+        let last = i64::try_from(len - 1).expect("a small number");
+        let result =
+            Flex::float_nd_scatter(&Scatter::along(0), data.clone(), at(last), line(&[9.0]));
+        let mut expected = vec![2.0; len];
+        assert_eq!(
+            values::<f32>(&data).values,
+            expected,
+            "data of {len} elements"
+        );
+        expected[len - 1] = 9.0;
+        assert_eq!(
+            values::<f32>(&result.expect("valid")).values,
+            expected,
+            "{len} elements"
+        );
+    }
+}
+
 #[test]
 fn a_broadcast_tensor_gets_memory_of_its_own() {
     let one = line(&[7.0]);

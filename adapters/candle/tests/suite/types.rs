@@ -183,6 +183,27 @@ fn every_type_equals_the_loop() -> Result<()> {
     check::<f64>(random)
 }
 
+/// Data of at most 4096 bytes is copied first. Larger data is copied and changed in one pass.
+#[test]
+fn contiguous_data_may_have_any_size() -> Result<()> {
+    let random = &mut Random::new(8);
+    for len in [1, 1023, 1024, 1025, 100_000] {
+        let data = random.tensor(&[len], DType::F32)?;
+        let updates = random.tensor(&[2000], DType::F32)?;
+        let indices: Vec<u32> = (0..2000).map(|_| random.below(len) as u32).collect();
+        let mut expected = values::<f32>(&data)?;
+        for (&index, update) in indices.iter().zip(values::<f32>(&updates)?) {
+            expected[index as usize] += update;
+        }
+        let before = values::<f32>(&data)?;
+        let indices = Tensor::new(indices, &Device::Cpu)?;
+        let sums = ScatterOp::index_add(0).apply(&data, &indices, &updates)?;
+        assert_eq!(values::<f32>(&sums)?, expected, "{len} elements");
+        assert_eq!(values::<f32>(&data)?, before, "data of {len} elements");
+    }
+    Ok(())
+}
+
 #[test]
 fn integers_wrap_around() -> Result<()> {
     let (data, at) = (

@@ -89,6 +89,17 @@ fn repeat(numbers: &[i64], window: usize) -> Tensor {
     Tensor::from_vec(repeated, &shape, &Device::Cpu).expect("one number per element")
 }
 
+/// Copies data into a tensor of the same shape.
+pub(super) fn refill(tensor: &Tensor, data: &Tensor) {
+    tensor.slice_set(data, 0, 0).expect("tensors of one shape");
+}
+
+/// Returns a copy of a tensor's values.
+pub(super) fn values(tensor: &Tensor) -> Vec<f32> {
+    let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1());
+    flat.expect("an f32 tensor")
+}
+
 impl Peer for Candle<'_> {
     type Tensor = Tensor;
 
@@ -101,12 +112,11 @@ impl Peer for Candle<'_> {
     }
 
     fn refill(&self, tensor: &mut Tensor) {
-        (tensor.slice_set(&self.data, 0, 0)).expect("tensors of one shape");
+        refill(tensor, &self.data);
     }
 
     fn values(&self, tensor: &Tensor) -> Vec<f32> {
-        let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1());
-        flat.expect("an f32 tensor")
+        values(tensor)
     }
 
     fn calls(&self, form: Form) -> Result<Vec<Call<Self>>, &'static str> {

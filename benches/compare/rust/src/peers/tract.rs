@@ -13,12 +13,12 @@ use crate::common::peer::{Call, Peer};
 use crate::common::rows::Rows;
 
 pub(super) struct Tract<'a> {
-    rows: &'a Rows<'a>,
-    data: Arc<Tensor>,
-    updates: TValue,
+    pub(super) rows: &'a Rows<'a>,
+    pub(super) data: Arc<Tensor>,
+    pub(super) updates: TValue,
     /// Indices of shape `[rows, 1]`: tuples of one coordinate, or one element per row.
-    indices: [TValue; SETS],
-    reduction: ScatterReduction,
+    pub(super) indices: [TValue; SETS],
+    pub(super) reduction: ScatterReduction,
 }
 
 impl<'a> Tract<'a> {

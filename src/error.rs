@@ -261,6 +261,32 @@ pub enum ScatterError {
         mode: CacheMode,
     },
 
+    /// A slot is beyond the last slot of a paged cache, or it is negative and negative slots are
+    /// errors.
+    #[error(
+        "slot {slot} at position {position} is out of bounds: the cache has {blocks} blocks of {block_size} slots"
+    )]
+    SlotOutOfBounds {
+        /// Position of the slot in the list of slots, in row-major order.
+        position: usize,
+        /// The slot, as the caller gave it.
+        slot: i128,
+        /// Number of blocks of the cache: the size of axis 0.
+        blocks: usize,
+        /// Number of slots of a block: the size of axis 1.
+        block_size: usize,
+    },
+
+    /// The data of [`Scatter::paged`](crate::Scatter::paged) does not have the two axes of a paged
+    /// cache.
+    #[error(
+        "a paged cache needs axis 0 (the blocks) and axis 1 (the rows of a block), but `data` has rank {rank}"
+    )]
+    PagedRank {
+        /// Rank of `data`.
+        rank: usize,
+    },
+
     /// The rank of `updates` differs from the rank of the cache.
     ///
     /// If the ranks are equal but a size is wrong, the call returns another error.

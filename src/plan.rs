@@ -30,7 +30,7 @@ pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
 pub(crate) use number::Number;
 pub(crate) use place::{Binding, WindowOffsets};
 pub(crate) use resolve::{
-    Block, EmptyCheck, Facts, IndexRules, Piece, SHORT_LIST, Tuples, check_empty,
+    Block, EmptyCheck, Facts, IndexRules, Piece, SHORT_LIST, SlotAxis, Tuples, check_empty,
     is_expanded_along, resolve_sequences, rows_along,
 };
 pub(crate) use scale::Scale;

@@ -169,12 +169,29 @@ pub enum Bounds {
     /// the sum is still negative, or negative coordinates are not allowed, the position is 0. A
     /// coordinate on an axis without elements is still an error.
     Clamp,
+    /// A tuple with an index below its axis is skipped, as by [`Skip`](Self::Skip). An index beyond
+    /// the end of its axis is an error, as by [`Error`](Self::Error). Inference servers fill the
+    /// unused entries of a list of slots with -1.
+    SkipNegative,
+}
+
+impl Bounds {
+    /// Whether the rule skips some tuples.
+    pub(crate) fn skips(self) -> bool {
+        matches!(self, Self::Skip | Self::SkipNegative)
+    }
+
+    /// Whether an index out of bounds can be an error, on an axis with elements.
+    pub(crate) fn can_fail(self) -> bool {
+        matches!(self, Self::Error | Self::SkipNegative)
+    }
 }
 
 named! { Bounds, "rule for bounds":
     Error => "error",
     Skip => "skip",
     Clamp => "clamp",
+    SkipNegative => "skip negative" | "skip_negative",
 }
 
 /// How [`Scatter::cache`](crate::Scatter::cache) writes an update near the end of the axis.

@@ -81,7 +81,7 @@ impl Gather<'static> {
             operator,
             planning: Planning {
                 duplicates: Duplicates::Allow,
-                rules: IndexRules::new(true, Bounds::Error),
+                rules: operator.default_rules(),
                 gathers: true,
             },
             execution: Execution::new(),
@@ -194,12 +194,40 @@ impl Gather<'static> {
     pub fn elements(axis: isize) -> Self {
         Self::of(Operator::Elements { axis })
     }
+
+    /// Gathers rows from the slots of a paged cache.
+    ///
+    /// The axes of `data`, the slots and the default rules are those of
+    /// [`Scatter::paged`](crate::Scatter::paged). The result has the shape
+    /// `indices.shape ++ data.shape[2..]`. The result for a negative slot is zeros.
+    ///
+    /// A call can return these errors of this operator: [`ScatterError::PagedRank`],
+    /// [`ScatterError::SlotOutOfBounds`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, TensorView};
+    ///
+    /// // Three blocks of two slots. Slot 3 is the second row of block 1.
+    /// let cache = [10, 11, 20, 21, 30, 31];
+    /// let rows = Gather::paged().allocate(
+    ///     TensorView::contiguous(&cache, &[3, 2])?,
+    ///     TensorView::from(&[3_i64, -1, 0]),
+    /// )?;
+    /// assert_eq!(rows, [21, 0, 10]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn paged() -> Self {
+        Self::of(Operator::Paged)
+    }
 }
 
 /// Options.
 impl<'p> Gather<'p> {
-    /// Sets whether negative indices count from the end of their axis. The default is `true`.
-    /// With `false`, every negative index is out of bounds.
+    /// Sets whether negative indices count from the end of their axis. The default is `true`, and
+    /// `false` for [`paged`](Self::paged). With `false`, every negative index is out of bounds.
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
@@ -208,9 +236,10 @@ impl<'p> Gather<'p> {
         self
     }
 
-    /// Sets the rule for an index outside its axis. The default is [`Bounds::Error`].
+    /// Sets the rule for an index outside its axis. The default is [`Bounds::Error`]. The default
+    /// of [`paged`](Self::paged) is [`Bounds::SkipNegative`].
     ///
-    /// With [`Bounds::Skip`], the result for an index that is out of bounds is zeros. Elements in
+    /// The result for an index that [`Bounds::Skip`] or [`Bounds::SkipNegative`] skips is zeros. Elements in
     /// [`Cloned`](crate::Cloned) have no zero. For them, [`allocate`](Self::allocate) and
     /// [`write_into`](Self::write_into) refuse this rule ([`ScatterError::UnsupportedOption`]).
     #[must_use]
@@ -346,10 +375,10 @@ impl Gather<'_> {
         run.explanation(dtype, allocates, made_of)
     }
 
-    /// Returns the form of a call. Refuses [`Bounds::Skip`] for cloned elements, because they have
-    /// no zero.
+    /// Returns the form of a call. Refuses rules that skip tuples for cloned elements, because they
+    /// have no zero.
     fn form(&self, data: &Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
-        let skips = self.planning.rules.bounds == Bounds::Skip;
+        let skips = self.planning.rules.bounds.skips();
         if skips && matches!(data.elements(), Elements::Cloned(_)) {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }

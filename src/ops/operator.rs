@@ -21,6 +21,7 @@ use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 /// | `Along` | `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]` |
 /// | `Elements` | `indices.shape` |
 /// | `Cache` | `data.shape` with size `update_len` along `axis` |
+/// | `Paged` | `indices.shape ++ data.shape[2..]` |
 ///
 /// `axis` is in `-rank..rank`, where `rank` is the rank of `data`. A negative axis counts from the
 /// end. If the table gives a shape of rank 0, a scatter also accepts `updates` of any rank that
@@ -32,6 +33,7 @@ use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 /// - `Along`: OpenVINO ScatterUpdate 3 for scatters, ONNX Gather 13 for gathers.
 /// - `Elements`: ONNX ScatterElements 18 and GatherElements 13.
 /// - `Cache`: ONNX TensorScatter 24.
+/// - `Paged`: the slot mapping of vLLM (`reshape_and_cache`).
 ///
 /// # Examples
 ///
@@ -87,6 +89,10 @@ pub enum Operator {
         /// their updates instead.
         update_len: usize,
     },
+    /// Slots of a paged cache: an index is the row-major number of a position on axes 0 and 1 (the
+    /// blocks, and the rows of a block): [`Scatter::paged`](crate::Scatter::paged),
+    /// [`Gather::paged`](crate::Gather::paged).
+    Paged,
 }
 
 /// Public functions.
@@ -160,7 +166,7 @@ impl Operator {
     /// ```
     pub fn for_rank(mut self, rank: usize) -> Result<Self, ScatterError> {
         match &mut self {
-            Self::Nd { .. } => {}
+            Self::Nd { .. } | Self::Paged => {}
             Self::Along { axis } | Self::Elements { axis } | Self::Cache { axis, .. } => {
                 *axis = resolve_axis(*axis, rank)?.cast_signed();
             }
@@ -197,6 +203,16 @@ impl Operator {
 
 /// Functions that scatters and gathers use.
 impl Operator {
+    /// Returns the default rules for the values of indices. By default, an index out of bounds is
+    /// an error, and a negative index counts from the end. A negative slot is skipped instead.
+    #[inline]
+    pub(super) fn default_rules(self) -> IndexRules {
+        match self {
+            Self::Paged => IndexRules::new(false, Bounds::SkipNegative),
+            _ => IndexRules::new(true, Bounds::Error),
+        }
+    }
+
     /// Returns an error if the operator has no scatter: `Nd` with batch dims.
     #[inline]
     pub(super) fn check_scatter(self) -> Result<(), ScatterError> {
@@ -249,6 +265,7 @@ impl Operator {
             } => Ok(Form {
                 ..cache((axis, mode, update_len), data, indices, updates)?
             }),
+            Self::Paged => paged(data, indices),
         }
     }
 
@@ -319,6 +336,18 @@ fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, Scat
         coordinates: Coordinates::Explicit {
             implied: batch_dims,
         },
+    })
+}
+
+fn paged(data: &[usize], indices: &[usize]) -> Result<Form, ScatterError> {
+    if data.len() < 2 {
+        return Err(ScatterError::PagedRank { rank: data.len() });
+    }
+    Ok(Form {
+        batch_rank: 0,
+        tuple_len: 2,
+        list: (0, indices.len()),
+        coordinates: Coordinates::Slots,
     })
 }
 

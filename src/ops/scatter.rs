@@ -96,7 +96,7 @@ impl Scatter<'static> {
             operator,
             planning: Planning {
                 duplicates: Duplicates::Allow,
-                rules: IndexRules::new(true, Bounds::Error),
+                rules: operator.default_rules(),
                 gathers: false,
             },
             meaning: Meaning::default(),
@@ -300,6 +300,53 @@ impl Scatter<'static> {
             update_len: 1,
         })
     }
+
+    /// Writes rows into the slots of a paged cache.
+    ///
+    /// - `data` is the cache. Axis 0 is the axis of the blocks, and axis 1 is the axis of the rows
+    ///   of a block. All other axes are the window of a slot, for example heads and elements of a
+    ///   head. The strides are free: a cache that stores `[blocks, heads, block_size, dim]` is
+    ///   passed as a view of shape `[blocks, block_size, heads, dim]`.
+    /// - `indices` holds slots and may have any rank. Slot `s` is the row `s % block_size` of block
+    ///   `s / block_size`.
+    /// - `updates` has the shape `indices.shape ++ data.shape[2..]`.
+    ///
+    /// By default, a negative slot is skipped ([`Bounds::SkipNegative`]), and a slot that is too
+    /// large is an error. With [`negative_indices(true)`](Self::negative_indices), negative slots
+    /// count from the last slot. Updates of one slot are applied in the order of `indices`, so
+    /// without a reduction the last one stays.
+    ///
+    /// This rule for the positions of windows is from vLLM's `reshape_and_cache`. vLLM does not
+    /// check whether a slot is too large, and writes updates of one slot in no fixed order. ggml's
+    /// `set_rows` and sglang's `store_cache` are the case of `block_size` 1, and of
+    /// [`along`](Self::along) axis 0.
+    ///
+    /// In addition to the errors of every scatter, a call can return [`ScatterError::PagedRank`]
+    /// and [`ScatterError::SlotOutOfBounds`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Scatter, TensorView, TensorViewMut};
+    ///
+    /// // Three blocks of two slots. Slot 3 is the second row of block 1. The entry -1 is unused.
+    /// let mut cache = [0_i32; 6];
+    /// Scatter::paged().in_place(
+    ///     TensorViewMut::contiguous(&mut cache, &[3, 2])?,
+    ///     TensorView::from(&[3_i64, -1, 0]),
+    ///     TensorView::from(&[30, 99, 10]),
+    /// )?;
+    /// assert_eq!(cache, [10, 0, 0, 30, 0, 0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[doc(alias = "reshape_and_cache")]
+    #[doc(alias = "slot_mapping")]
+    #[doc(alias = "kv_cache")]
+    #[doc(alias = "set_rows")]
+    #[inline]
+    pub fn paged() -> Self {
+        Self::of(Operator::Paged)
+    }
 }
 
 /// Options.
@@ -323,8 +370,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets whether negative indices count from the end of their axis. The default is `true`. With
-    /// `false` every negative index is out of bounds.
+    /// Sets whether negative indices count from the end of their axis. The default is `true`, and
+    /// `false` for [`paged`](Self::paged). With `false` every negative index is out of bounds.
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
@@ -334,7 +381,7 @@ impl<'p> Scatter<'p> {
     }
 
     /// Sets the rule for an index that is outside its axis. The default is [`Bounds::Error`]: the
-    /// call returns an error.
+    /// call returns an error. The default of [`paged`](Self::paged) is [`Bounds::SkipNegative`].
     #[must_use]
     #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {

@@ -95,6 +95,15 @@ impl Destinations {
         Ok(positions)
     }
 
+    /// Replaces every destination number by `number` of it. Entries of skipped tuples stay.
+    pub(crate) fn replace(&mut self, number: impl Fn(u64) -> u64) {
+        for_numbers!(self, numbers => {
+            for entry in numbers.iter_mut().filter(|entry| entry.is_destination()) {
+                *entry = Number::new(number(entry.get()));
+            }
+        });
+    }
+
     /// Returns the destination number at position `tuple`.
     pub(crate) fn get(&self, tuple: usize) -> u64 {
         for_numbers!(self, numbers => numbers[tuple].get())

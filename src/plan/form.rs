@@ -44,6 +44,9 @@ pub(crate) enum Coordinates {
     /// not a part of the list, the coordinates to read are stored along this last dim. If the last
     /// dim is a part of the list, at most one coordinate per tuple is read.
     Explicit { implied: usize },
+    /// Slots: each index is the row-major number of a position on the two tuple axes (in a paged
+    /// cache, the blocks and the rows of a block). Batch axes do not exist.
+    Slots,
     /// The coordinate of tuple axis `axis` is read from `indices`. The coordinate of any other
     /// tuple axis is the position of the tuple along the same dim of the list. `indices` has one
     /// dim for each axis of the output. The dims of `indices` for batch axes and window axes give
@@ -87,7 +90,7 @@ impl Form {
                 let rest = &output[axis + 1..];
                 [&output[..*axis], std::slice::from_ref(len), rest]
             }
-            Coordinates::Explicit { .. } => {
+            Coordinates::Explicit { .. } | Coordinates::Slots => {
                 let (batch, rest) = output.split_at(self.batch_rank);
                 let list = &indices[self.list.0..self.list.1];
                 [batch, list, &rest[self.tuple_len..]]
@@ -165,17 +168,17 @@ impl Form {
     }
 
     /// Returns the range of tuple axes whose coordinates are read from `indices`. For
-    /// [`Coordinates::Sequences`] the range is empty.
+    /// [`Coordinates::Sequences`] and [`Coordinates::Slots`] the range is empty.
     pub(crate) fn read(&self) -> Range<usize> {
         match self.coordinates {
             Coordinates::Explicit { implied } => implied..self.tuple_len,
             Coordinates::Placed { axis } => axis..axis + 1,
-            Coordinates::Sequences { .. } => 0..0,
+            Coordinates::Sequences { .. } | Coordinates::Slots => 0..0,
         }
     }
 
     /// Whether the position along dim `dim` of the list is the coordinate of tuple axis `dim`. The
-    /// result has no meaning for [`Coordinates::Sequences`].
+    /// result has no meaning for [`Coordinates::Sequences`] and [`Coordinates::Slots`].
     pub(crate) fn is_implied(&self, dim: usize) -> bool {
         match self.coordinates {
             Coordinates::Explicit { implied } => dim < implied,
@@ -207,6 +210,7 @@ impl Form {
             Coordinates::Explicit { implied } => implied,
             Coordinates::Placed { axis } => axis,
             Coordinates::Sequences { axis, .. } => axis + 1,
+            Coordinates::Slots => 0,
         }
     }
 

@@ -8,6 +8,7 @@ mod empty;
 mod expanded;
 mod piece;
 mod sequences;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod tuples;
@@ -18,4 +19,5 @@ pub(crate) use self::empty::{EmptyCheck, check_empty};
 pub(crate) use self::expanded::{is_expanded_along, rows_along};
 pub(crate) use self::piece::{Facts, Piece};
 pub(crate) use self::sequences::resolve_sequences;
+pub(crate) use self::slots::SlotAxis;
 pub(crate) use self::tuples::{SHORT_LIST, Tuples};

@@ -21,7 +21,7 @@ use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Coordinates, Destinations, EmptyCheck, Form, IndexPlan, IndexRules, Number, Piece, Scale,
-    Tuples, check_empty, is_expanded_along, resolve_sequences, rows_along,
+    SlotAxis, Tuples, check_empty, is_expanded_along, resolve_sequences, rows_along,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -70,10 +70,15 @@ pub(crate) fn make_plan(
         .transpose()?;
     let (first, tuples) = empty.map_or((0, tuples), |empty| empty.duplicate_search);
     let (scale, multipliers) = Scale::new(output, &form);
-    let spare = scratch::take_spare(tuples, scale.count);
-    let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
+    let slots = SlotAxis::new(output.shape(), &form)?;
+    let bound = scale.count.max(slots.as_ref().map_or(0, SlotAxis::slots));
+    let spare = scratch::take_spare(tuples, bound);
+    let mut destinations = Destinations::with_len(tuples, bound, spare)?;
     let work = Numbering {
-        tuples: Tuples::new(&form, multipliers, indices, planning.rules),
+        tuples: match &slots {
+            Some(slots) => slots.tuples(indices, planning.rules),
+            None => Tuples::new(&form, multipliers, indices, planning.rules),
+        },
         output,
         form: &form,
         indices,
@@ -81,10 +86,15 @@ pub(crate) fn make_plan(
         execution,
     };
     let mut shares = Shares::default();
-    let piece = match &mut destinations {
+    let resolved = match &mut destinations {
         Destinations::Narrow(numbers) => work.resolve(first, numbers, &mut shares),
         Destinations::Wide(numbers) => work.resolve(first, numbers, &mut shares),
-    }?;
+    };
+    let mut piece = resolved.map_err(|error| renamed(slots.as_ref(), error))?;
+    if let Some(slots) = slots.filter(|_| !scale.numbers_slices) {
+        destinations.replace(|slot| slots.destination(slot, &multipliers));
+        piece.facts = destinations.describe().facts;
+    }
     let (mut positions, mut facts) = (None, piece.facts);
     if piece.skipped > 0 {
         let applied = drop_skipped(&mut destinations, piece.skipped, &shares, execution)?;
@@ -123,11 +133,24 @@ fn check_empty_tuples(
             duplicate_search: (0, 0),
         });
     }
-    let mut checked = check_empty(output, form, indices, rules, execution.instructions())?;
+    let (set, slots) = (execution.instructions(), SlotAxis::new(output.shape(), form)?);
+    let checked = match &slots {
+        Some(slots) => check_empty(&slots.layout(), &slots.form, indices, rules, set),
+        None => check_empty(output, form, indices, rules, set),
+    };
+    let mut checked = checked.map_err(|error| renamed(slots.as_ref(), error))?;
     if planning.gathers {
         checked.duplicate_search = (0, 0);
     }
     Ok(checked)
+}
+
+/// Returns the error of a list. If the list has slots, the error names the slot.
+fn renamed(slots: Option<&SlotAxis>, error: ScatterError) -> ScatterError {
+    match slots {
+        Some(slots) => slots.rename(error),
+        None => error,
+    }
 }
 
 /// Returns `form` with the trailing dims of the list moved into its window, if the indices have

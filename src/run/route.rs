@@ -340,10 +340,14 @@ impl Facts<'_> {
 
     /// Checks whether the call can run on the route [`Stream`](Route::Stream) although the bounds
     /// rule of the call may skip tuples. The updates of skipped tuples are left out of a block of
-    /// updates, which is possible only for updates of at most 8 bytes. If the bounds rule skips no
-    /// tuple, the result is true.
+    /// updates, which is possible only for updates of at most 8 bytes. The route does not support
+    /// [`Bounds::SkipNegative`]. If the bounds rule skips no tuple, the result is true.
     fn can_skip(&self, bounds: Bounds) -> bool {
-        bounds != Bounds::Skip || self.operation.kernels.size <= size_of::<u64>()
+        match bounds {
+            Bounds::Error | Bounds::Clamp => true,
+            Bounds::Skip => self.operation.kernels.size <= size_of::<u64>(),
+            Bounds::SkipNegative => false,
+        }
     }
 
     /// Checks whether the machine runs a scatter fast on the route [`Stream`](Route::Stream). The
@@ -371,7 +375,7 @@ impl Facts<'_> {
 /// the data. In addition, the output must be new memory, which may hold any values after an error,
 /// or an index out of bounds must not be an error.
 pub(super) fn may_write_unchecked(is_new: bool, copies_data: bool, bounds: Bounds) -> bool {
-    (is_new || bounds != Bounds::Error) && !copies_data
+    (is_new || !bounds.can_fail()) && !copies_data
 }
 
 fn repetitions(extents: &Extents<'_>) -> usize {

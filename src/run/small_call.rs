@@ -17,7 +17,7 @@ use crate::exec::small_transfer::{SmallTransfer, TupleNumbers};
 use crate::execution::Execution;
 use crate::operand::indices::Integers;
 use crate::plan::{
-    Coordinates, Destinations, Extents, Flat, IndexPlan, Number, SHORT_LIST, Tuples,
+    Coordinates, Destinations, Extents, Flat, IndexPlan, Number, SHORT_LIST, SlotAxis, Tuples,
     known_distinct, resolve_sequences,
 };
 use crate::reduction::Duplicates;
@@ -200,7 +200,7 @@ impl FlatCall<'_> {
     }
 
     /// Computes the destination numbers of tuples that have several coordinates, of tuples whose
-    /// indices are not contiguous, and of the rows of sequences. The function is not inlined, so
+    /// indices are not contiguous, of slots, and of the rows of sequences. The function is not inlined, so
     /// that the smallest calls do not reserve its stack frame.
     #[inline(never)]
     fn resolve_others(
@@ -213,7 +213,16 @@ impl FlatCall<'_> {
             let layout = self.operands.numbered();
             return resolve_sequences(layout, form, *self.indices, rules, numbers);
         }
+        let set = execution.instructions();
+        if let Some(slots) = SlotAxis::new(self.extents.shape, form)? {
+            let tuples = slots.tuples(*self.indices, rules);
+            let resolved = match tuples.are_neighbours() {
+                true => tuples.resolve_neighbours(numbers),
+                false => tuples.resolve_all(set, numbers),
+            };
+            return resolved.map_err(|error| slots.rename(error));
+        }
         let tuples = Tuples::of_slices(self.extents, self.indices, rules);
-        tuples.resolve_all(execution.instructions(), numbers)
+        tuples.resolve_all(set, numbers)
     }
 }

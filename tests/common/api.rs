@@ -172,6 +172,7 @@ impl<'p> Options<'p> {
             Operator::Update { axis } => Scatter::along(axis),
             Operator::Elements { axis } => Scatter::elements(axis),
             Operator::Cache { axis, mode, len } => Scatter::cache(axis, mode).update_len(len),
+            Operator::Paged => Scatter::paged(),
         };
         (self.execution.of(scatter))
             .include_self(self.include_self)
@@ -231,6 +232,7 @@ impl<'p> GatherOptions<'p> {
         let gather = match self.gatherer {
             Gatherer::Nd { batch_dims } => Gather::nd(batch_dims),
             Gatherer::Along { axis } => Gather::along(axis),
+            Gatherer::Paged => Gather::paged(),
             Gatherer::Elements { axis } => Gather::elements(axis),
         };
         gather

@@ -37,9 +37,18 @@ impl IndexRule {
     /// Returns [`Self::place`] of an index that is not an error. `None`: its tuple is skipped.
     pub(crate) fn resolve(self, index: i128, size: usize) -> Option<usize> {
         let place = self.place(index, size);
-        let dropped = place.is_none() && self.bounds == Bounds::Skip;
+        let dropped = place.is_none() && self.drops(index);
         assert!(place.is_some() || dropped, "{index} is an error: {self:?}");
         place
+    }
+
+    /// Whether the tuple of `index`, which is out of bounds, is skipped.
+    fn drops(self, index: i128) -> bool {
+        match self.bounds {
+            Bounds::Error | Bounds::Clamp => false,
+            Bounds::Skip => true,
+            Bounds::SkipNegative => index < 0,
+        }
     }
 }
 
@@ -72,9 +81,9 @@ impl Refusals {
         implied: impl Fn(usize) -> Vec<usize>,
     ) -> Option<ScatterError> {
         let coordinates = |tuple: usize| indices[tuple * axes.len()..].iter().zip(axes);
-        for tuple in (0..count).filter(|_| self.rule.bounds != Bounds::Skip) {
+        for tuple in 0..count {
             for (&index, &(axis, size)) in coordinates(tuple) {
-                if self.rule.place(index, size).is_none() {
+                if self.rule.place(index, size).is_none() && !self.rule.drops(index) {
                     return Some(ScatterError::IndexOutOfBounds {
                         tuple,
                         axis,

@@ -26,6 +26,12 @@ pub(crate) enum Operator {
         mode: CacheMode,
         len: usize,
     },
+    Paged,
+}
+
+/// Returns `shape` with its first two axes merged: the slots of a paged cache are one axis.
+fn merged(shape: &[usize]) -> Vec<usize> {
+    [&[shape[0] * shape[1]], &shape[2..]].concat()
 }
 
 impl Operator {
@@ -45,6 +51,7 @@ impl Operator {
                 let axis = resolve_axis(axis, data.len());
                 [&data[..axis], &[len], &data[axis + 1..]].concat()
             }
+            Self::Paged => [indices, &data[2..]].concat(),
         }
     }
 
@@ -64,6 +71,7 @@ impl Operator {
                 let axis = resolve_axis(axis, data.len());
                 vec![(axis, data[axis] - len + 1)]
             }
+            Self::Paged => vec![(0, merged(data)[0])],
         }
     }
 
@@ -71,9 +79,7 @@ impl Operator {
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd => indices[..indices.len() - 1].iter().product(),
-            Self::Update { .. } | Self::Elements { .. } | Self::Cache { .. } => {
-                indices.iter().product()
-            }
+            _ => indices.iter().product(),
         }
     }
 
@@ -100,6 +106,7 @@ impl Operator {
             Self::Update { axis } => scatter_update(data, indices, updates, axis, rule),
             Self::Elements { axis } => scatter_elements(data, indices, updates, axis, rule),
             Self::Cache { axis, mode, .. } => tensor_scatter(data, indices, updates, axis, mode),
+            Self::Paged => scatter_update(&merged(data), indices, updates, 0, rule),
         }
     }
 
@@ -117,6 +124,7 @@ impl Operator {
         };
         match self {
             Self::Nd | Self::Update { .. } => first(&|_| vec![]),
+            Self::Paged => first(&|_| vec![]).map(|error| of_slot(error, data)),
             Self::Elements { axis } => {
                 let axis = resolve_axis(axis, data.len());
                 let places: Vec<_> = ndindex(&indices.shape).collect();
@@ -131,6 +139,19 @@ impl Operator {
                 refused_write_index(&indices.values, mode, len, size)
             }
         }
+    }
+}
+
+/// Returns the error of a paged cache of shape `data` for an error of its merged axis.
+fn of_slot(error: ScatterError, data: &[usize]) -> ScatterError {
+    match error {
+        ScatterError::IndexOutOfBounds { tuple, index, .. } => ScatterError::SlotOutOfBounds {
+            position: tuple,
+            slot: index,
+            blocks: data[0],
+            block_size: data[1],
+        },
+        error => error,
     }
 }
 
@@ -176,6 +197,7 @@ pub(crate) enum Gatherer {
     Nd { batch_dims: usize },
     Along { axis: isize },
     Elements { axis: isize },
+    Paged,
 }
 
 impl Gatherer {
@@ -190,6 +212,7 @@ impl Gatherer {
                 let axis = resolve_axis(axis, data.len());
                 axis..axis + 1
             }
+            Self::Paged => return vec![(0, merged(data)[0])],
         };
         axes.map(|axis| (axis, data[axis])).collect()
     }
@@ -198,7 +221,7 @@ impl Gatherer {
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd { .. } => indices[..indices.len() - 1].iter().product(),
-            Self::Along { .. } | Self::Elements { .. } => indices.iter().product(),
+            _ => indices.iter().product(),
         }
     }
 
@@ -214,6 +237,10 @@ impl Gatherer {
             Self::Nd { batch_dims } => gather_nd(data, indices, batch_dims, rule, &zero),
             Self::Along { axis } => gather(data, indices, axis, rule, &zero),
             Self::Elements { axis } => gather_elements(data, indices, axis, rule, &zero),
+            Self::Paged => {
+                let data = Tensor::new(&merged(&data.shape), data.values.clone());
+                gather(&data, indices, 0, rule, &zero)
+            }
         }
     }
 
@@ -229,6 +256,7 @@ impl Gatherer {
                 [&data[..axis], indices, &data[axis + 1..]].concat()
             }
             Self::Elements { .. } => indices.to_vec(),
+            Self::Paged => [indices, &data[2..]].concat(),
         }
     }
 
@@ -245,6 +273,10 @@ impl Gatherer {
         };
         let count = self.tuples(&indices.shape);
         let axes = self.axes(data, &indices.shape);
-        refusals.first(&indices.values, count, &axes, |_| vec![])
+        let error = refusals.first(&indices.values, count, &axes, |_| vec![]);
+        match self {
+            Self::Paged => error.map(|error| of_slot(error, data)),
+            _ => error,
+        }
     }
 }

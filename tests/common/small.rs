@@ -166,7 +166,7 @@ pub(crate) fn each_gather_elements(rank: usize, random: &mut Random, check: OfGa
 pub(crate) fn draw_rule(random: &mut Random) -> IndexRule {
     IndexRule {
         negative: !random.one_in(5),
-        bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
+        bounds: random.pick(&Bounds::ALL),
     }
 }
 
@@ -245,7 +245,7 @@ impl Small<'_> {
         options.include_self = !random.one_in(3);
         if !matches!(self.operator, Operator::Cache { .. }) {
             options.negative_indices = !random.one_in(5);
-            options.bounds = pick_or(Bounds::Error, &[Bounds::Skip, Bounds::Clamp], random);
+            options.bounds = pick_or(Bounds::Error, &Bounds::ALL[1..], random);
         }
         options
     }

@@ -341,6 +341,7 @@ fn inverse(gatherer: Gatherer) -> Option<Operator> {
         Gatherer::Nd { .. } => None,
         Gatherer::Along { axis } => Some(Operator::Update { axis }),
         Gatherer::Elements { axis } => Some(Operator::Elements { axis }),
+        Gatherer::Paged => Some(Operator::Paged),
     }
 }
 

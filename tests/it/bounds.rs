@@ -275,7 +275,7 @@ mod cases {
 
     #[test]
     fn whole_tensors_are_duplicates_with_any_bounds() {
-        for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
+        for bounds in Bounds::ALL {
             let mut options = options(Operator::Nd);
             options.bounds = bounds;
             options.duplicates = Duplicates::Reject;

@@ -394,7 +394,7 @@ impl Case<'_> {
         let bounds = match change {
             Change::Right => [Bounds::Error].as_slice(),
             Change::Any if is_cache => &[Bounds::Error, Bounds::Skip],
-            Change::Any => &[Bounds::Error, Bounds::Skip, Bounds::Clamp],
+            Change::Any => &Bounds::ALL,
         };
         let mut random = Random::new(5);
         self.while_they_change::<C>(change, |indices| {
@@ -507,9 +507,9 @@ impl Case<'_> {
 
     fn check_error(&self, change: Change, options: &Options<'_>, error: &ScatterError) {
         let is_expected = match error {
-            ScatterError::IndexOutOfBounds { .. } | ScatterError::WriteIndex { .. } => {
-                change == Change::Any
-            }
+            ScatterError::IndexOutOfBounds { .. }
+            | ScatterError::WriteIndex { .. }
+            | ScatterError::SlotOutOfBounds { .. } => change == Change::Any,
             ScatterError::DuplicateIndex { .. } => options.duplicates == Duplicates::Reject,
             _ => false,
         };
@@ -520,6 +520,7 @@ impl Case<'_> {
     fn window(&self) -> usize {
         let behind = match self.operator {
             Operator::Nd => self.list.shape[self.list.shape.len() - 1],
+            Operator::Paged => 2,
             Operator::Update { axis } | Operator::Cache { axis, .. } => {
                 resolve_axis(axis, self.data.len()) + 1
             }
@@ -601,6 +602,8 @@ fn small_calls() {
         (&[3, 3], Operator::Update { axis: 0 }),
         (&[4, 4], Operator::Elements { axis: 0 }),
         (&[4, 4], Operator::Elements { axis: 1 }),
+        (&[3, 3], Operator::Paged),
+        (&[300], Operator::Paged),
     ] {
         let data: &[usize] = match operator {
             Operator::Elements { .. } => &[20, 20],
@@ -621,6 +624,18 @@ fn slices_along_an_axis() {
         let list = List::new(&[8, 10], Order::Scattered);
         Case {
             operator: Operator::Update { axis },
+            ..nd(data, list)
+        }
+        .check();
+    }
+}
+
+#[test]
+fn slots_of_a_paged_cache() {
+    for (data, slots) in [(&[30, 5, 24][..], &[8, 10][..]), (&[20, 16], &[300])] {
+        let list = List::new(slots, Order::Scattered);
+        Case {
+            operator: Operator::Paged,
             ..nd(data, list)
         }
         .check();
@@ -751,6 +766,7 @@ fn gathers_stay_inside_their_data() {
         (Gatherer::Nd { batch_dims: 0 }, rows, &[700, 1]),
         (Gatherer::Nd { batch_dims: 0 }, rows, &[9, 2]),
         (Gatherer::Elements { axis: 0 }, rows, &[300, 4]),
+        (Gatherer::Paged, &[12, 5, 4], &[700]),
     ] {
         let k = match gatherer {
             Gatherer::Nd { .. } => shape[shape.len() - 1],
@@ -759,7 +775,7 @@ fn gathers_stay_inside_their_data() {
         let list = List::new(shape, Order::Scattered);
         list.while_they_change::<AtomicI64>(&data[..k], Change::Any, true, |indices| {
             for workers in WORKERS {
-                for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp].repeat(20) {
+                for bounds in Bounds::ALL.repeat(20) {
                     workers.with(|pool| {
                         let mut options = GatherOptions::new(gatherer).bounds(bounds);
                         options.execution = options.execution.pool(pool);
@@ -835,7 +851,10 @@ fn check_gather(options: &GatherOptions<'_>, data: &[usize], indices: AnyView<'_
     );
     for result in [&result, &planned] {
         match result {
-            Ok(()) | Err(ScatterError::IndexOutOfBounds { .. }) => {}
+            Ok(())
+            | Err(
+                ScatterError::IndexOutOfBounds { .. } | ScatterError::SlotOutOfBounds { .. },
+            ) => {}
             Err(error) => panic!("{error}: {case:?}"),
         }
     }

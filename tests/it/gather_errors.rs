@@ -25,6 +25,7 @@ fn check_shapes_refused(
         Gatherer::Nd { batch_dims } => Gather::nd(batch_dims).output_shape(data, indices),
         Gatherer::Along { axis } => Gather::along(axis).output_shape(data, indices),
         Gatherer::Elements { axis } => Gather::elements(axis).output_shape(data, indices),
+        Gatherer::Paged => Gather::paged().output_shape(data, indices),
     };
     assert_eq!(by_shape.as_ref(), Err(expected), "{what}: its shape");
     let options = GatherOptions::new(gatherer);

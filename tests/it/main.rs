@@ -31,6 +31,7 @@ mod onnx;
 mod operator_errors;
 mod operator_values;
 mod options;
+mod paged;
 mod partial_records;
 mod profiles;
 mod properties;

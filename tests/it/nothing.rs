@@ -137,7 +137,7 @@ fn check(
     tuples: usize,
     duplicates: Result<bool, ScatterError>,
 ) {
-    for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
+    for bounds in Bounds::ALL {
         let scatter = Scatter::nd().bounds(bounds).reduction(Reduction::Add);
         let done = scatter.in_place(data(shape), indices, view(updates));
         assert_eq!(done, Ok(()), "{bounds:?}");

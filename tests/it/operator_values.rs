@@ -88,6 +88,7 @@ fn operators_make_the_scatters_of_the_named_constructors() {
             },
             Scatter::cache(1, CacheMode::Circular).update_len(4),
         ),
+        (Operator::Paged, Scatter::paged()),
     ];
     for (operator, named) in scatters {
         let made = Scatter::new(operator).expect("a scatter");
@@ -97,6 +98,7 @@ fn operators_make_the_scatters_of_the_named_constructors() {
         (Operator::Nd { batch_dims: 2 }, Gather::nd(2)),
         (Operator::Along { axis: -1 }, Gather::along(-1)),
         (Operator::Elements { axis: 3 }, Gather::elements(3)),
+        (Operator::Paged, Gather::paged()),
     ];
     for (operator, named) in gathers {
         let made = Gather::new(operator).expect("a gather");

@@ -151,6 +151,7 @@ fn draw_operator(data: &[usize], tuples: Vec<usize>, pick: u32) -> (Operator, Ve
             let axis = axis.cast_signed();
             (Operator::Cache { axis, mode, len }, shape)
         }
+        9 if rank > 1 => (Operator::Paged, tuples),
         _ => {
             let k = random.below(rank + 1);
             (Operator::Nd, [&tuples[..], &[k]].concat())
@@ -232,7 +233,12 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
         ),
         plain_or(
             Bounds::Error,
-            vec![Bounds::Skip, Bounds::Clamp, Bounds::Error],
+            vec![
+                Bounds::Skip,
+                Bounds::Clamp,
+                Bounds::SkipNegative,
+                Bounds::Error,
+            ],
         ),
     );
     // The plain choice is frequent, because some paths need several plain choices together.
@@ -306,8 +312,12 @@ impl Case {
         let (low, high) = range(self.index);
         for index in &mut indices.values {
             if self.bounds != Bounds::Error && random.one_in(8) {
-                let near = index.saturating_mul(2).clamp(low, high);
-                *index = random.pick(&[low, near, high]);
+                let near = index.saturating_mul(2);
+                // Only an index below the axis is skipped. An index beyond the end is an error.
+                *index = match self.bounds {
+                    Bounds::SkipNegative => random.pick(&[low, -1, -1 - near.abs()]).max(low),
+                    _ => random.pick(&[low, near.clamp(low, high), high]),
+                };
             }
         }
         indices

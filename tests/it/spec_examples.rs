@@ -51,6 +51,13 @@ impl Example<'_> {
                     .expect("the example is valid");
                 Scatter::cache(axis, mode).allocate(data, indices, updates)
             }
+            Operator::Paged => {
+                let paged = Scatter::paged();
+                paged
+                    .in_place(output, indices, updates)
+                    .expect("the example is valid");
+                paged.allocate(data, indices, updates)
+            }
         };
         assert_eq!(in_place, self.expected, "{:?}, in place", self.operator);
         let allocated = allocated.expect("the example is valid");

@@ -55,6 +55,17 @@ impl IndexRules {
         let is_clamped = self.bounds == Bounds::Clamp && position >= size as u64 && size > 0;
         if is_clamped { nearest } else { position }
     }
+
+    /// Whether the bounds rule skips a tuple with the coordinate `coordinate`, which is out of
+    /// bounds.
+    #[inline(always)]
+    pub(super) fn skips<I: Coordinate>(self, coordinate: I) -> bool {
+        match self.bounds {
+            Bounds::Skip => true,
+            Bounds::SkipNegative => coordinate < I::default(),
+            Bounds::Error | Bounds::Clamp => false,
+        }
+    }
 }
 
 /// An integer type of indices.

@@ -13,7 +13,7 @@ use crate::operand::{Dims, Layout, unravel};
 use crate::plan::form::{Coordinates, Form};
 use crate::plan::number::Number;
 use crate::plan::scale::Scale;
-use crate::reduction::{Bounds, CacheMode};
+use crate::reduction::CacheMode;
 
 /// Checks the start position of every sequence and computes the destination numbers of the rows of
 /// every sequence. If `numbers` is empty, the function only checks the start positions. `starts`
@@ -32,7 +32,7 @@ pub(crate) fn resolve_sequences<N: Number>(
     let Coordinates::Sequences { axis, len, mode } = form.coordinates else {
         return Ok(0);
     };
-    let (shape, skips) = (output.shape(), rules.bounds == Bounds::Skip);
+    let (shape, skips) = (output.shape(), rules.bounds.skips());
     let (between, cache_len) = (&shape[1..axis], shape[axis]);
     let sequences = Sequences {
         count: shape[0],

@@ -73,6 +73,7 @@ impl List<'_> {
         match self.rules.bounds {
             _ if (0..size).contains(&position) => Ok(usize::try_from(position).ok()),
             Bounds::Skip => Ok(None),
+            Bounds::SkipNegative if index < 0 => Ok(None),
             Bounds::Clamp if size > 0 => Ok(usize::try_from(position.clamp(0, size - 1)).ok()),
             _ => Err(()),
         }

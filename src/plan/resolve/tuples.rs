@@ -462,10 +462,11 @@ impl<'a> Tuples<'a> {
         // read in place if `copy` is empty, as the Safety section of `number_block` states.
         let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
         let axis = self.axis(axes.first);
-        let mut skipped = 0_u32;
+        let (mut skipped, mut is_error) = (0_u32, false);
         for (number, &index) in numbers.iter_mut().zip(run) {
             let position = rules.position(index, axis.size);
             let is_inside = position < axis.size as u64;
+            is_error |= !is_inside & !rules.skips(index);
             let sum = position.wrapping_mul(axis.multiplier);
             let inside = N::new(cursor.number.wrapping_add(sum));
             *number = if is_inside { inside } else { N::SKIPPED };
@@ -473,7 +474,7 @@ impl<'a> Tuples<'a> {
         }
         // With `Bounds::Clamp`, a coordinate is outside only if its axis is empty. Such a
         // coordinate is an error.
-        (rules.bounds == Bounds::Skip || skipped == 0).then_some(skipped as usize)
+        (!is_error).then_some(skipped as usize)
     }
 
     /// Returns one coordinate of each of the `len` tuples from the cursor on. If `copy` is not
@@ -642,9 +643,11 @@ impl<'a> Tuples<'a> {
                 *number = N::new(number.get().wrapping_add(sum));
             }
             if !inside && rules.bounds != Bounds::Skip {
-                let is_outside = |&index: &I| rules.position(index, axis.size) >= size;
+                let is_error = |&index: &I| {
+                    rules.position(index, axis.size) >= size && !rules.skips(index)
+                };
                 let before = outlier.map_or(run.len(), |(tuple, ..)| tuple);
-                let found = run[..before].iter().position(is_outside);
+                let found = run[..before].iter().position(is_error);
                 outlier = found.map(|tuple| (tuple, axis, run[tuple])).or(outlier);
             }
         }

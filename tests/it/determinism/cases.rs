@@ -439,6 +439,16 @@ pub(super) fn caches() -> Vec<Case> {
         size: Size::Large,
         ..CACHE
     };
+    let paged = |layout, destinations| Case {
+        operator: Operator::Paged,
+        data: &[61, 16, 9, 5],
+        indices: &[777],
+        values: &[(NONE, F32), (Add, F32), (Max, I32), (Mean, F32)],
+        destinations,
+        layout,
+        size: Size::Large,
+        ..PLAIN
+    };
     vec![
         CACHE,
         large(-2, linear, &[32, 4, 300, 4], &[32], 80),
@@ -446,6 +456,10 @@ pub(super) fn caches() -> Vec<Case> {
         large(1, circular, &[6, 200, 128], &[6], 90),
         large(2, linear, &[40, 3, 600], &[40], 590),
         large(2, circular, &[40, 3, 600], &[40], 590),
+        // Slots of a paged cache, in memory in the order of the shape and in another order.
+        paged(Arrangement::Contiguous, Distinct),
+        paged(Arrangement::Contiguous, Random),
+        paged(Arrangement::Permuted, Random),
         // A write of all positions.
         large(1, circular, &[16, 50, 90], &[16], 50),
         Case {

@@ -139,6 +139,7 @@ impl Case {
                 (axis, axis + 1)
             }
             Operator::Cache { .. } => (0, 0),
+            Operator::Paged => (0, 2),
             Operator::Elements { axis } => {
                 let (axis, rank) = (resolve_axis(axis, self.data.len()), self.data.len());
                 let by_layout = match self.indices_layout {

@@ -112,8 +112,8 @@ mod tests {
 
     use super::UnknownName;
     use crate::{
-        Accumulate, Bounds, CacheMode, DType, Duplicates, Goal, InstructionSet, NoneGradient,
-        Reduction, Schedule,
+        Accumulate, Bounds, CacheMode, DType, Duplicates, Format, Goal, InstructionSet,
+        NoneGradient, Reduction, Rounding, Scaling, Schedule,
     };
 
     fn check<T>(values: &[T])
@@ -136,10 +136,13 @@ mod tests {
         check(&CacheMode::ALL);
         check(&DType::ALL);
         check(&Duplicates::ALL);
+        check(&Format::ALL);
         check(&Goal::ALL);
         check(&InstructionSet::ALL);
         check(&NoneGradient::ALL);
         check(&Reduction::ALL);
+        check(&Rounding::ALL);
+        check(&Scaling::ALL);
         check(&Schedule::ALL);
     }
 
@@ -151,6 +154,8 @@ mod tests {
         assert_eq!(Duplicates::ALL[0], Duplicates::default());
         assert_eq!(NoneGradient::ALL[0], NoneGradient::default());
         assert_eq!(Reduction::ALL[0], Reduction::default());
+        assert_eq!(Rounding::ALL[0], Rounding::default());
+        assert_eq!(Scaling::ALL[0], Scaling::default());
     }
 
     #[test]

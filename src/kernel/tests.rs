@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "calls kernels")]
 #![allow(clippy::cast_possible_wrap, reason = "positions in small buffers")]
 
+mod conversions;
 mod copies;
 mod filters;
 mod gradients;

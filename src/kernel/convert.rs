@@ -1,0 +1,352 @@
+//! Converts runs of elements from one type to another: `f32`, `f16` or `bf16` to a [`Format`].
+//!
+//! This module knows runs of elements and their strides, scales and zero points. `load` knows the
+//! types of the source and the scaling. `narrow` knows the bits of each format and each rounding.
+//! None of them knows which runs belong together, or which worker converts a run.
+//!
+//! A run is divided into blocks. Each block passes through two loops, with the values of the block
+//! in between as `f32` on the stack:
+//!
+//! ```text
+//! source ──load: widen, scale──> f32 values ──narrow: round──> codes ──> destination
+//! ```
+//!
+//! 9 loops load and 32 loops narrow, so their combinations share code. A loop that does both at
+//! once would exist 684 times for each instruction set.
+
+#![allow(unsafe_code, reason = "dereferences raw pointers")]
+
+mod load;
+mod narrow;
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::slice;
+
+use self::load::{Apply, Dividing, Load, Multiplying, Source};
+use self::narrow::{E4m3Fn, E5m2, Integer, Narrow, Round, Target};
+use self::narrow::{NearestEven, Saturate, SaturateNan, Truncate};
+use super::InstructionSet;
+use super::dispatch::compiled;
+use super::half::{Bf16, F16};
+use crate::conversion::{Format, Rounding, Scaling};
+use crate::element::DType;
+
+/// Maximum number of elements of a block. The buffers of a block stay in the L1 cache.
+const BLOCK: usize = 256;
+
+/// A run of a conversion. Strides are in elements, from one destination element to the next. The
+/// elements of a packed format are bytes with two values.
+///
+/// Destination element `i` of a packed format has two sources: the low 4 bits are the source at
+/// `src + i * src_step`, and the high 4 bits are the source `src_pair` elements after it. The scale
+/// and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those of
+/// the low 4 bits. Other formats ignore the three `pair` fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConvertRun {
+    /// Number of destination elements.
+    pub(crate) len: usize,
+    pub(crate) dst_step: isize,
+    pub(crate) src_step: isize,
+    pub(crate) src_pair: isize,
+    /// First scale. Null: there is no scale.
+    pub(crate) scale: *const f32,
+    pub(crate) scale_step: isize,
+    pub(crate) scale_pair: isize,
+    /// First zero point. Null: the zero point is 0. Floats ignore zero points.
+    pub(crate) zero: *const i32,
+    pub(crate) zero_step: isize,
+    pub(crate) zero_pair: isize,
+}
+
+/// Converts the elements of a run, from the source at `src` to the destination at `dst`.
+///
+/// Scales are positive and finite, and zero points are in the range of the format. Other scales and
+/// zero points give unspecified results, and are not undefined behaviour.
+///
+/// # Safety
+///
+/// - All source elements, scales and zero points of the run are initialised, aligned and valid for
+///   reads. All destination elements are aligned and valid for writes.
+/// - Nothing else reads or writes the destination elements during the call. No destination element
+///   shares memory with a source element, a scale or a zero point.
+/// - The machine has the instruction set that [`convert_fn`] got.
+pub(crate) type ConvertFn = unsafe fn(dst: *mut u8, src: *const u8, run: &ConvertRun);
+
+/// Returns the function that converts `from` to `to`. `None`: `from` is not `F32`, `F16` or `BF16`.
+/// The machine must have `isa`.
+pub(crate) fn convert_fn(
+    from: DType,
+    to: Format,
+    rounding: Rounding,
+    scaling: Scaling,
+    isa: InstructionSet,
+) -> Option<ConvertFn> {
+    let choice = (rounding, scaling, isa);
+    Some(match from {
+        DType::F32 => by_format::<f32>(to, choice),
+        DType::F16 => by_format::<F16>(to, choice),
+        DType::BF16 => by_format::<Bf16>(to, choice),
+        _ => return None,
+    })
+}
+
+/// The options that [`by_format`] and the functions below it resolve, one after another.
+type Choice = (Rounding, Scaling, InstructionSet);
+
+fn by_format<S: Source>(to: Format, choice: Choice) -> ConvertFn {
+    match to {
+        Format::F32 => by_rounding::<S, f32>(choice),
+        Format::F16 => by_rounding::<S, F16>(choice),
+        Format::BF16 => by_rounding::<S, Bf16>(choice),
+        Format::F8E4M3Fn => by_rounding::<S, E4m3Fn>(choice),
+        Format::F8E5M2 => by_rounding::<S, E5m2>(choice),
+        Format::I8 => by_rounding::<S, Integer<-128, 127, false>>(choice),
+        Format::U8 => by_rounding::<S, Integer<0, 255, false>>(choice),
+        Format::I4 => by_rounding::<S, Integer<-8, 7, true>>(choice),
+        Format::U4 => by_rounding::<S, Integer<0, 15, true>>(choice),
+    }
+}
+
+fn by_rounding<S: Source, T: Target>(choice: Choice) -> ConvertFn {
+    match choice.0 {
+        Rounding::NearestEven => by_scaling::<S, T, NearestEven>(choice),
+        Rounding::Saturate => by_scaling::<S, T, Saturate>(choice),
+        Rounding::SaturateNan => by_scaling::<S, T, SaturateNan>(choice),
+        Rounding::Truncate => by_scaling::<S, T, Truncate>(choice),
+    }
+}
+
+fn by_scaling<S: Source, T: Target, R: Round>((_, scaling, isa): Choice) -> ConvertFn {
+    match scaling {
+        Scaling::Divide => by_isa::<S, T, R, Dividing>(isa),
+        Scaling::Reciprocal => by_isa::<S, T, R, Multiplying>(isa),
+    }
+}
+
+fn by_isa<S: Source, T: Target, R: Round, A: Apply>(isa: InstructionSet) -> ConvertFn {
+    match isa {
+        InstructionSet::Portable => run::<S, T, R, A, { InstructionSet::Portable as usize }>,
+        InstructionSet::Avx2 | InstructionSet::Avx512 => {
+            run::<S, T, R, A, { InstructionSet::Avx2 as usize }>
+        }
+    }
+}
+
+/// The [`ConvertFn`] for one combination of types and options. The functions of all combinations
+/// with one source type share [`convert`].
+///
+/// # Safety
+///
+/// As for [`ConvertFn`]. `ISA` is the position of the instruction set in [`InstructionSet::ALL`].
+unsafe fn run<S: Source, T: Target, R: Round, A: Apply, const ISA: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    run: &ConvertRun,
+) {
+    let loops = const {
+        let isa = InstructionSet::ALL[ISA];
+        &Loops {
+            load: compiled::<Load<S, A>>(isa),
+            narrow: compiled::<Narrow<T, R>>(isa),
+            size: size_of::<T::Stored>(),
+            packed: T::PACKED,
+            reciprocal: A::RECIPROCAL,
+        }
+    };
+    // SAFETY: the caller guarantees the contract of `ConvertFn`. The loops are those of `S`.
+    unsafe { convert::<S>(loops, dst, src.cast(), run) }
+}
+
+/// The loops of one conversion, and facts about its types.
+struct Loops {
+    /// Widens source elements, and scales them. The list has one scale for each element, or is
+    /// empty: there is no scale. The form is the number of elements.
+    load: unsafe fn(*mut u8, *const u8, &[f32], usize),
+    /// Rounds `f32` values to the format. The list has one zero point for each value.
+    narrow: unsafe fn(*mut u8, *const u8, &[i32], ()),
+    /// Bytes of a destination element.
+    size: usize,
+    /// Whether a destination element has two values of 4 bits.
+    packed: bool,
+    /// Whether the loop that loads gets reciprocals of scales.
+    reciprocal: bool,
+}
+
+/// Converts a run, block by block.
+///
+/// # Safety
+///
+/// As for [`ConvertFn`]. `loops` are the loops of a conversion from `S`.
+unsafe fn convert<S: Source>(loops: &Loops, dst: *mut u8, src: *const S, run: &ConvertRun) {
+    let mut low = Side::new(src, run, [0; 3]);
+    let mut high = Side::new(src, run, [run.src_pair, run.scale_pair, run.zero_pair]);
+    let [mut codes, mut high_codes] = [[const { MaybeUninit::<f32>::uninit() }; BLOCK]; 2];
+    let is_contiguous = run.dst_step == 1;
+    for start in (0..run.len).step_by(BLOCK) {
+        let len = Ord::min(run.len - start, BLOCK);
+        let to = dst.wrapping_offset(start.cast_signed() * run.dst_step * loops.size.cast_signed());
+        let out = if is_contiguous {
+            to
+        } else {
+            codes.as_mut_ptr().cast()
+        };
+        // SAFETY: the caller guarantees the elements of the run, and `start..start + len` are
+        // elements of the run. `out` has room for `len` elements: in the destination, or in a
+        // buffer of `BLOCK` elements of 4 bytes.
+        unsafe { low.convert(loops, start..start + len, out) };
+        if loops.packed {
+            let high_codes = high_codes.as_mut_ptr().cast::<u8>();
+            // SAFETY: as above. Each call of `convert` has written `len` bytes.
+            unsafe {
+                high.convert(loops, start..start + len, high_codes);
+                join_halves(
+                    slice::from_raw_parts_mut(out, len),
+                    slice::from_raw_parts(high_codes, len),
+                );
+            }
+        }
+        if !is_contiguous {
+            // SAFETY: the call of `convert` has written `len` elements to `codes`. The caller
+            // guarantees the elements of the destination.
+            unsafe { store_at_stride(loops.size, out, len, to, run.dst_step) };
+        }
+    }
+}
+
+/// Moves each byte of `high` to the high 4 bits of a byte of `low`.
+fn join_halves(low: &mut [u8], high: &[u8]) {
+    for (low, &high) in low.iter_mut().zip(high) {
+        *low |= high << 4;
+    }
+}
+
+/// Copies `len` contiguous elements of `size` bytes to elements at the stride `step`.
+///
+/// # Safety
+///
+/// The elements at `from` are initialised. The elements at `to` are aligned and valid for writes,
+/// and do not overlap the elements at `from`. `size` is 1, 2 or 4, and `from` has this alignment.
+unsafe fn store_at_stride(size: usize, from: *const u8, len: usize, to: *mut u8, step: isize) {
+    /// Copies elements of the type `T`.
+    unsafe fn store<T: Copy>(from: *const T, len: usize, to: *mut T, step: isize) {
+        for i in 0..len {
+            // SAFETY: the caller guarantees the elements `0..len` on both sides.
+            unsafe { *to.wrapping_offset(i.cast_signed() * step) = *from.add(i) };
+        }
+    }
+    // SAFETY: the caller guarantees the elements, which have `size` bytes.
+    unsafe {
+        match size {
+            1 => store(from, len, to, step),
+            2 => store(from.cast::<u16>(), len, to.cast(), step),
+            _ => store(from.cast::<u32>(), len, to.cast(), step),
+        }
+    }
+}
+
+/// The sources of one value of each destination element: for packed formats, of the low or the high
+/// 4 bits.
+struct Side<S> {
+    source: Column<S>,
+    scale: Option<Column<f32>>,
+    zero: Option<Column<i32>>,
+}
+
+impl<S: Source> Side<S> {
+    /// Returns the side whose first source, scale and zero point are at `offsets`, in elements,
+    /// from those of the run.
+    fn new(src: *const S, run: &ConvertRun, offsets: [isize; 3]) -> Self {
+        let [src_offset, scale_offset, zero_offset] = offsets;
+        Self {
+            source: Column::new(src, src_offset, run.src_step),
+            scale: (!run.scale.is_null())
+                .then(|| Column::new(run.scale, scale_offset, run.scale_step)),
+            zero: (!run.zero.is_null()).then(|| Column::new(run.zero, zero_offset, run.zero_step)),
+        }
+    }
+
+    /// Converts the elements of `range` to contiguous elements at `out`. A packed format has one
+    /// value in the low 4 bits of each byte. The calls for one side are in ascending order, and no
+    /// range is longer than the first.
+    ///
+    /// # Safety
+    ///
+    /// The elements of `range` are elements of the run, for which the caller of [`ConvertFn`]
+    /// guarantees its contract. `range` has 1 to [`BLOCK`] elements. `out` is aligned and valid for
+    /// writes of as many elements.
+    unsafe fn convert(&mut self, loops: &Loops, range: Range<usize>, out: *mut u8) {
+        const NO_ZERO: [i32; BLOCK] = [0; BLOCK];
+        let len = range.len();
+        let mut values = [const { MaybeUninit::<f32>::uninit() }; BLOCK];
+        let values = values.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller guarantees the elements of the run, and `out`. `values` has room for
+        // `BLOCK` elements. The first loop writes `len` of them, and the second loop reads these.
+        unsafe {
+            let source = self.source.block(range.clone());
+            let scales = match &mut self.scale {
+                None => &[],
+                Some(scale) if loops.reciprocal => scale.copied(range.clone(), |scale| 1.0 / scale),
+                Some(scale) => scale.block(range.clone()),
+            };
+            let zeros = match &mut self.zero {
+                None => &NO_ZERO[..len],
+                Some(zero) => zero.block(range),
+            };
+            (loops.load)(values, source.as_ptr().cast(), scales, len);
+            (loops.narrow)(out, values, zeros, ());
+        }
+    }
+}
+
+/// Elements at a stride, and a buffer that makes them contiguous block by block.
+struct Column<T> {
+    first: *const T,
+    step: isize,
+    buffer: [MaybeUninit<T>; BLOCK],
+}
+
+impl<T: Copy> Column<T> {
+    fn new(base: *const T, offset: isize, step: isize) -> Self {
+        Self {
+            first: base.wrapping_offset(offset),
+            step,
+            buffer: [const { MaybeUninit::uninit() }; BLOCK],
+        }
+    }
+
+    /// Returns the elements of `range`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`copied`](Self::copied).
+    unsafe fn block(&mut self, range: Range<usize>) -> &[T] {
+        if self.step == 1 {
+            // SAFETY: the caller guarantees the elements of `range`, which are contiguous.
+            return unsafe { slice::from_raw_parts(self.first.add(range.start), range.len()) };
+        }
+        // SAFETY: the caller guarantees the contract of `copied`.
+        unsafe { self.copied(range, |element| element) }
+    }
+
+    /// Returns copies of the elements of `range`, changed by `change`. With the stride 0, only the
+    /// first call copies: the calls are in ascending order, and no range is longer than the first.
+    ///
+    /// # Safety
+    ///
+    /// `range` has at most [`BLOCK`] elements. They are initialised, aligned and valid for reads.
+    unsafe fn copied(&mut self, range: Range<usize>, change: impl Fn(T) -> T) -> &[T] {
+        let len = range.len();
+        if self.step != 0 || range.start == 0 {
+            for (element, i) in self.buffer[..len].iter_mut().zip(range) {
+                // SAFETY: the caller guarantees the elements of `range`.
+                element.write(change(unsafe {
+                    *self.first.wrapping_offset(i.cast_signed() * self.step)
+                }));
+            }
+        }
+        // SAFETY: this call has written `len` elements, or the first call has written at least
+        // `len` elements.
+        unsafe { slice::from_raw_parts(self.buffer.as_ptr().cast(), len) }
+    }
+}

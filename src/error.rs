@@ -301,6 +301,36 @@ pub enum ScatterError {
         rank: usize,
     },
 
+    /// The lists `from` and `to` of [`MoveRows`](crate::MoveRows) have different shapes.
+    #[error("`from` has shape {from:?} but `to` has shape {to:?}; they must be equal")]
+    MovesShape {
+        /// The shape of `from`.
+        from: Vec<usize>,
+        /// The shape of `to`.
+        to: Vec<usize>,
+    },
+
+    /// A tensor does not have the number of rows of the other tensors of a
+    /// [`MoveRows`](crate::MoveRows), or of the plan.
+    #[error("tensor {tensor} has {rows} rows but must have {expected}")]
+    RowCount {
+        /// Position of the tensor among the tensors of the call.
+        tensor: usize,
+        /// Number of rows of the tensor.
+        rows: usize,
+        /// Number of rows of the first tensor of the call, or of the plan.
+        expected: usize,
+    },
+
+    /// Two tensors of a [`MoveRows`](crate::MoveRows) share memory.
+    #[error("tensors {first} and {second} share memory; use separate memory")]
+    TensorsOverlap {
+        /// Position of a tensor among the tensors of the call.
+        first: usize,
+        /// Position of the other tensor.
+        second: usize,
+    },
+
     /// The number of batch dimensions is above the rank of `data`, or not below the rank of
     /// `indices`. The last dimension of `indices` holds coordinates and cannot be a batch
     /// dimension.
@@ -443,6 +473,19 @@ pub enum ScatterError {
         index: i128,
         /// Number of elements along the axis.
         size: usize,
+    },
+
+    /// A row number of a [`MoveRows`](crate::MoveRows) is negative or too large.
+    #[error("row {row} at position {position} of `{list}` is out of bounds for {rows} rows")]
+    RowOutOfBounds {
+        /// Name of the list: `from` or `to`.
+        list: &'static str,
+        /// Position in the list, in row-major order.
+        position: usize,
+        /// The row number, as the caller gave it.
+        row: i128,
+        /// Number of rows of the tensors.
+        rows: usize,
     },
 
     /// Two tuples have the same destination, and the caller has set

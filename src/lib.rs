@@ -82,6 +82,7 @@
 //! - `num-complex` (default): implements [`Element`] for complex numbers.
 //! - `ndarray`: adds conversions from and to views of the crate `ndarray`.
 
+mod compaction;
 mod element;
 mod error;
 mod exec;
@@ -102,6 +103,7 @@ mod run;
 mod schedule;
 mod work;
 
+pub use compaction::{MovePlan, MoveRows, MoveRun};
 pub use element::{DType, Element};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;

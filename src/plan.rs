@@ -21,12 +21,10 @@ use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Spare, keep_destinations};
 use duplicates::Duplicate;
-pub(crate) use duplicates::{Sorted, known_distinct};
+pub(crate) use duplicates::{Sorted, first_duplicate, known_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
-#[cfg(test)]
-pub(crate) use geometry::Dim;
-pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
+pub(crate) use geometry::{CopyGeometry, Dim, Geometry, Span, signed};
 pub(crate) use number::Number;
 pub(crate) use place::{Binding, WindowOffsets};
 pub(crate) use resolve::{

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::conversion::Format;
 use crate::element::DType;
 use crate::reduction::{CacheMode, Reduction};
 
@@ -327,6 +328,90 @@ pub enum ScatterError {
         rank: usize,
     },
 
+    /// A write cannot convert elements of this type to this format.
+    #[error(
+        "elements of type {from} cannot be converted to {to}; pass updates of f32, f16 or bf16"
+    )]
+    UnsupportedConversion {
+        /// Element type of the updates.
+        from: DType,
+        /// The format.
+        to: Format,
+    },
+
+    /// Data of this element type cannot hold elements of this format, or several formats are
+    /// possible and the caller has set none.
+    #[error("data of type {dtype} {}", Holding(.format))]
+    DataFormat {
+        /// Element type of the data.
+        dtype: DType,
+        /// The format. `None`: the caller has set no format.
+        format: Option<Format>,
+    },
+
+    /// A value of the scale of a [`Conversion`](crate::Conversion) is 0, negative, infinite or NaN.
+    #[error("the value at position {position} of `scale` is not a positive, finite number")]
+    InvalidScale {
+        /// Position of the value in the scale, in row-major order.
+        position: usize,
+    },
+
+    /// A zero point of a [`Conversion`](crate::Conversion) is outside the range of its format.
+    #[error("the zero point {zero_point} at position {position} is out of the range of {format}")]
+    ZeroPointOutOfRange {
+        /// Position of the zero point among the zero points, in row-major order.
+        position: usize,
+        /// The zero point.
+        zero_point: i32,
+        /// The format.
+        format: Format,
+    },
+
+    /// The scale or the zero point of a [`Conversion`](crate::Conversion) does not broadcast to the
+    /// shape of the updates.
+    #[error(
+        "`{tensor}` has shape {shape:?}, which does not broadcast to the shape of the updates, {updates:?}"
+    )]
+    BroadcastShape {
+        /// Name of the tensor: `scale` or `zero_point`.
+        tensor: &'static str,
+        /// Shape of the tensor.
+        shape: Vec<usize>,
+        /// Shape of the updates.
+        updates: Vec<usize>,
+    },
+
+    /// The lists `from` and `to` of [`MoveRows`](crate::MoveRows) have different shapes.
+    #[error("`from` has shape {from:?} but `to` has shape {to:?}; they must be equal")]
+    MovesShape {
+        /// The shape of `from`.
+        from: Vec<usize>,
+        /// The shape of `to`.
+        to: Vec<usize>,
+    },
+
+    /// A tensor does not have the number of rows of the other tensors of a
+    /// [`MoveRows`](crate::MoveRows), or of the plan.
+    #[error("tensor {tensor} has {rows} rows but must have {expected}")]
+    RowCount {
+        /// Position of the tensor among the tensors of the call.
+        tensor: usize,
+        /// Number of rows of the tensor.
+        rows: usize,
+        /// Number of rows of the first tensor of the call, or of the plan.
+        expected: usize,
+    },
+
+    /// Two tensors that one call writes share memory: two tensors of a
+    /// [`MoveRows`](crate::MoveRows), or the data of two [`Write`](crate::Write)s.
+    #[error("tensors {first} and {second} share memory; use separate memory")]
+    TensorsOverlap {
+        /// Position of a tensor among the tensors of the call.
+        first: usize,
+        /// Position of the other tensor.
+        second: usize,
+    },
+
     /// The number of batch dimensions is above the rank of `data`, or not below the rank of
     /// `indices`. The last dimension of `indices` holds coordinates and cannot be a batch
     /// dimension.
@@ -471,6 +556,19 @@ pub enum ScatterError {
         size: usize,
     },
 
+    /// A row number of a [`MoveRows`](crate::MoveRows) is negative or too large.
+    #[error("row {row} at position {position} of `{list}` is out of bounds for {rows} rows")]
+    RowOutOfBounds {
+        /// Name of the list: `from` or `to`.
+        list: &'static str,
+        /// Position in the list, in row-major order.
+        position: usize,
+        /// The row number, as the caller gave it.
+        row: i128,
+        /// Number of rows of the tensors.
+        rows: usize,
+    },
+
     /// Two tuples have the same destination, and the caller has set
     /// [`Duplicates::Reject`](crate::Duplicates::Reject).
     #[error("tuple {tuple} has the destination of tuple {earlier}, but duplicates are rejected")]
@@ -541,6 +639,19 @@ impl fmt::Display for Positions<'_> {
         match mode {
             CacheMode::Linear => write!(f, "at 0 to {}", cache_len.saturating_sub(**update_len)),
             CacheMode::Circular => f.write_str("at 0 or later"),
+        }
+    }
+}
+
+/// Text about a format that data does not hold. `None`: the caller has set no format. The text is
+/// formatted without an allocation.
+struct Holding<'a>(&'a Option<Format>);
+
+impl fmt::Display for Holding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(format) => write!(f, "cannot hold elements of format {format}"),
+            None => f.write_str("can hold several formats; set the format of the conversion"),
         }
     }
 }

@@ -82,7 +82,9 @@
 //! - `num-complex` (default): implements [`Element`] for complex numbers.
 //! - `ndarray`: adds conversions from and to views of the crate `ndarray`.
 
+mod compaction;
 mod conversion;
+mod convert;
 mod element;
 mod error;
 mod exec;
@@ -103,7 +105,9 @@ mod run;
 mod schedule;
 mod work;
 
+pub use compaction::{MovePlan, MoveRows, MoveRun};
 pub use conversion::{Format, Rounding, Scaling};
+pub use convert::{Conversion, ConvertingRun, ConvertingScatter, Write};
 pub use element::{DType, Element};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;

@@ -13,4 +13,5 @@ mod scatter;
 pub use functions::{scatter_elements, scatter_nd, scatter_update, tensor_scatter};
 pub use gather::Gather;
 pub use operator::Operator;
+pub(crate) use operator::resolve_axis;
 pub use scatter::Scatter;

@@ -21,12 +21,10 @@ use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Spare, keep_destinations};
 use duplicates::Duplicate;
-pub(crate) use duplicates::{Sorted, known_distinct};
+pub(crate) use duplicates::{Sorted, first_duplicate, known_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
-#[cfg(test)]
-pub(crate) use geometry::Dim;
-pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
+pub(crate) use geometry::{CopyGeometry, Dim, Geometry, Span, signed};
 pub(crate) use number::Number;
 pub(crate) use place::{Binding, WindowOffsets};
 pub(crate) use resolve::{
@@ -190,6 +188,12 @@ impl IndexPlan {
         self.destinations.len()
     }
 
+    /// Whether windows have the last axis of the output, whatever the values of the indices.
+    pub(crate) fn has_last_axis_in_window(&self) -> bool {
+        let is_placed = matches!(self.form.coordinates, Coordinates::Placed { .. });
+        self.form.indexed().end < self.shape.len() && !is_placed
+    }
+
     /// Returns the shape that `updates` must have.
     pub(crate) fn updates_shape(&self) -> &[usize] {
         &self.updates_shape
@@ -236,17 +240,29 @@ impl IndexPlan {
 
     /// Checks that the elements of `output` have the offsets that the plan was made for.
     pub(crate) fn check_output(&self, output: &Layout<'_>) -> Result<(), ScatterError> {
+        match self.is_for(output)? {
+            true => Ok(()),
+            false => Err(self.mismatch(output)),
+        }
+    }
+
+    /// Whether the elements of `output` have the offsets that the plan was made for.
+    #[inline(always)] // On the path of the smallest calls.
+    fn is_for(&self, output: &Layout<'_>) -> Result<bool, ScatterError> {
         if self.is_contiguous
             && output.is_contiguous()
             && form::is_same(&self.shape, output.shape())
         {
-            return Ok(());
+            return Ok(true);
         }
         let planned = Layout::strided(&self.shape, &self.strides)?;
-        if planned.places_like(output) {
-            return Ok(());
-        }
-        Err(self.mismatch(output))
+        Ok(planned.places_like(output))
+    }
+
+    /// Whether the plan was made from `form` for outputs with the layout `output`. The plan may
+    /// have another form that was made from `form`. The result is then `false`.
+    pub(crate) fn serves(&self, form: &Form, output: &Layout<'_>) -> bool {
+        self.form == *form && self.is_for(output) == Ok(true)
     }
 
     /// Returns the error for a tensor whose layout `actual` is not the layout of the plan.

@@ -19,7 +19,9 @@ mod small_call;
 
 pub use explain::Explanation;
 pub use gather_plan::{GatherPlan, GatherRun};
-pub(crate) use operands::{Operands, check_dtype, is_memory_of, operation, refuse_overlap};
+pub(crate) use operands::{
+    Operands, check_bools, check_dtype, is_memory_of, operation, refuse_overlap,
+};
 pub(crate) use pipeline::{Prepared, check_reduction, execute, once, prepare};
 pub(crate) use plan_builder::{Planning, make_plan};
 pub use route::Route;

@@ -5,16 +5,19 @@
 
 #![expect(
     unsafe_code,
-    reason = "reads elements at offsets that the caller has taken from the layout"
+    reason = "reads elements at offsets that are taken from the layout"
 )]
 
 use super::any::AnyView;
-use super::layout::Layout;
+use super::layout::{Layout, offset_of};
 use super::memory::{Contents, Source};
 use super::typed::TensorView;
 use crate::element::{Element, IndexType};
 use crate::error::ScatterError;
 use crate::foreign;
+
+/// Number of elements that [`Integers::for_each`] reads at a time.
+const BLOCK: usize = 128;
 
 /// Evaluates `$call`. In `$call`, `$index` is the Rust type that the [`IndexType`] `$kind` names.
 macro_rules! for_index_type {
@@ -146,6 +149,34 @@ impl<'a> Integers<'a> {
         // of the layout. The view borrows its memory for `'a`.
         unsafe {
             std::slice::from_raw_parts(self.indices.memory.ptr.cast::<I>().offset(first), len)
+        }
+    }
+
+    /// Calls `visit` with each element and its position, in row-major order. Each element is read
+    /// once.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `I` is not the Rust type that [`Self::kind`] names.
+    pub(crate) fn for_each<I: Index + Default>(&self, mut visit: impl FnMut(usize, I)) {
+        assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
+        let elements = self.layout().elements().unwrap_or(0);
+        let mut outer = self.layout().dims_from_last();
+        let inner = outer.by_ref().find(|&(size, _)| size != 1);
+        let (len, step) = inner.unwrap_or((1, 1));
+        let mut block = [I::default(); BLOCK];
+        for position in (0..elements).step_by(len.max(1)) {
+            let first = offset_of(outer.clone(), position / len);
+            for start in (0..len).step_by(BLOCK) {
+                let block = &mut block[..BLOCK.min(len - start)];
+                // SAFETY: the layout has `elements` elements, and `position` is the position of an
+                // element at the start of the dim of `len` elements. `start` and the elements of
+                // `block` are inside this dim. The assertion above has checked the type.
+                unsafe { self.read_run(first + start.cast_signed() * step, step, block) };
+                for (at, &value) in block.iter().enumerate() {
+                    visit(position + start + at, value);
+                }
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 use super::dims::Dims;
 use super::layout::Layout;
 use crate::error::ScatterError;
+use crate::memory::with_room;
 
 /// Maximum number of search steps of one decision. A step tries one value of one unknown.
 const EFFORT: u32 = 20_000;
@@ -92,6 +93,39 @@ pub(crate) fn between(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, S
         (Some((a, a_end)), Some((b, b_end))) if a_end <= b || b_end <= a => Ok(Overlap::Disjoint),
         _ => between_any(a, b),
     }
+}
+
+/// Searches for two tensors that share a byte, and returns the two positions in `tensors`. If
+/// several pairs share a byte, returns the first pair in lexicographic order. If no pair is known
+/// to share a byte, returns the first pair that could not be decided. `is_known`: whether two
+/// tensors are known to share no byte.
+pub(crate) fn among(
+    tensors: &[Footprint<'_>],
+    is_known: impl Fn(usize, usize) -> bool,
+) -> Result<Option<(Overlap, usize, usize)>, ScatterError> {
+    let mut blocks = with_room(tensors.len())?;
+    let bytes = tensors.iter().map(bytes_of).enumerate();
+    blocks.extend(bytes.filter_map(|(at, bytes)| bytes.map(|(low, end)| (low, end, at))));
+    blocks.sort_unstable();
+    let (mut shared, mut undecided) = (None, None);
+    for (position, &(_, end, at)) in blocks.iter().enumerate() {
+        // Tensors later in the list begin at higher addresses, so they share no byte with this one.
+        let later = blocks[position + 1..].iter();
+        for &(_, _, other) in later.take_while(|&&(low, ..)| low < end) {
+            let pair = (at.min(other), at.max(other));
+            if is_known(pair.0, pair.1) {
+                continue;
+            }
+            let found = match between(&tensors[at], &tensors[other])? {
+                Overlap::Disjoint => continue,
+                Overlap::Shared => &mut shared,
+                Overlap::Undecided => &mut undecided,
+            };
+            *found = Some(found.map_or(pair, |first: (usize, usize)| first.min(pair)));
+        }
+    }
+    let shared = shared.map(|(a, b)| (Overlap::Shared, a, b));
+    Ok(shared.or(undecided.map(|(a, b)| (Overlap::Undecided, a, b))))
 }
 
 /// Returns the address of the first byte of a contiguous tensor and the address after its last

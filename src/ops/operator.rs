@@ -294,7 +294,7 @@ impl Operator {
 }
 
 /// Returns the axis counted from the front. Returns an error if `axis` is not in `-rank..rank`.
-fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
+pub(crate) fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
     let for_rank = if axis < 0 {
         axis.checked_add_unsigned(rank)
     } else {

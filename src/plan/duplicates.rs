@@ -269,7 +269,7 @@ impl Sorted {
 
     /// Removes all entries of the sorted list except the last entry of each destination.
     /// [`Self::InOrder`] stays unchanged, so its destinations must be distinct.
-    pub(super) fn keep_last(&mut self, destinations: &Destinations) {
+    pub(crate) fn keep_last(&mut self, destinations: &Destinations) {
         match self {
             Self::InOrder => {}
             Self::Packed { packing, list } => keep_last(list, |packed| packing.number(packed)),

@@ -74,7 +74,7 @@ pub(crate) struct CopyGeometry {
 
 impl Dim {
     /// A loop over one element.
-    pub(super) const ONE: Self = Self {
+    pub(crate) const ONE: Self = Self {
         size: 1,
         dst: 1,
         src: 1,

@@ -338,7 +338,7 @@ pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
 /// Returns an error if the call would move booleans that may be any byte into Rust booleans.
 /// `moved`: the inputs from which the call moves elements.
 #[inline]
-fn check_bools<const N: usize>(
+pub(crate) fn check_bools<const N: usize>(
     output: &Target<'_>,
     moved: [(&'static str, Option<&Source<'_>>); N],
 ) -> Result<(), ScatterError> {

@@ -133,7 +133,10 @@ fn check_empty_tuples(
             duplicate_search: (0, 0),
         });
     }
-    let (set, slots) = (execution.instructions(), SlotAxis::new(output.shape(), form)?);
+    let (set, slots) = (
+        execution.instructions(),
+        SlotAxis::new(output.shape(), form)?,
+    );
     let checked = match &slots {
         Some(slots) => check_empty(&slots.layout(), &slots.form, indices, rules, set),
         None => check_empty(output, form, indices, rules, set),

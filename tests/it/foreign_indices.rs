@@ -852,9 +852,8 @@ fn check_gather(options: &GatherOptions<'_>, data: &[usize], indices: AnyView<'_
     for result in [&result, &planned] {
         match result {
             Ok(())
-            | Err(
-                ScatterError::IndexOutOfBounds { .. } | ScatterError::SlotOutOfBounds { .. },
-            ) => {}
+            | Err(ScatterError::IndexOutOfBounds { .. } | ScatterError::SlotOutOfBounds { .. }) => {
+            }
             Err(error) => panic!("{error}: {case:?}"),
         }
     }

@@ -643,9 +643,8 @@ impl<'a> Tuples<'a> {
                 *number = N::new(number.get().wrapping_add(sum));
             }
             if !inside && rules.bounds != Bounds::Skip {
-                let is_error = |&index: &I| {
-                    rules.position(index, axis.size) >= size && !rules.skips(index)
-                };
+                let is_error =
+                    |&index: &I| rules.position(index, axis.size) >= size && !rules.skips(index);
                 let before = outlier.map_or(run.len(), |(tuple, ..)| tuple);
                 let found = run[..before].iter().position(is_error);
                 outlier = found.map(|tuple| (tuple, axis, run[tuple])).or(outlier);

@@ -1,0 +1,227 @@
+//! Runs prepared writes: divides their windows among workers and calls the kernels.
+//!
+//! Each destination is written at most once, so any division of the windows gives the same bits.
+//! This module knows windows, addresses and workers. It does not know formats.
+
+#![expect(unsafe_code, reason = "passes addresses of checked tensors to kernels")]
+
+use std::ops::Range;
+
+use super::operands::Mover;
+use super::prepared::{Placed, Prepared};
+use crate::error::ScatterError;
+use crate::exec::part;
+use crate::execution::Execution;
+use crate::kernel::{ConvertRun, Job, Steps};
+use crate::memory::with_room;
+
+/// Number of bytes that a call reads and writes from which the work is divided among workers. Below
+/// this size, waking a worker costs more than it saves.
+const DIVIDED_BYTES: usize = 128 * 1024;
+
+/// Number of pieces for each worker. A worker that begins late then delays the call less.
+const PIECES: usize = 4;
+
+/// Columns are cut at multiples of this number of elements: one cache line of 8-bit elements.
+const COLUMN: usize = 64;
+
+// SAFETY: the addresses are those of checked tensors, whose memory stays valid during a call. Each
+// task writes elements that no other task accesses (see `Prepared::run_piece`).
+unsafe impl Sync for Prepared<'_> {}
+
+/// How the windows of a write are cut: into parts of the list of windows, and each window into parts
+/// of its elements.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    windows: usize,
+    columns: usize,
+}
+
+impl Cut {
+    /// Cuts a write into about `pieces` pieces.
+    fn new(write: &Prepared<'_>, pieces: usize) -> Self {
+        let windows = write.windows();
+        if windows >= pieces {
+            return Self {
+                windows: pieces.max(1),
+                columns: 1,
+            };
+        }
+        let columns = pieces.div_ceil(windows.max(1));
+        Self {
+            windows: windows.max(1),
+            columns: columns.clamp(1, write.window.div_ceil(COLUMN).max(1)),
+        }
+    }
+
+    fn pieces(self) -> usize {
+        self.windows * self.columns
+    }
+}
+
+/// Runs all writes. No error is possible after the first write, except the failure of the pool.
+pub(super) fn run(writes: &[Prepared<'_>], execution: &Execution<'_>) -> Result<(), ScatterError> {
+    let bytes = writes
+        .iter()
+        .fold(0_usize, |sum, write| sum.saturating_add(write.bytes()));
+    if bytes < DIVIDED_BYTES {
+        run_whole(writes);
+        return Ok(());
+    }
+    let call = execution.begin();
+    let workers = call.workers();
+    let parts = workers.parts();
+    if parts == 1 {
+        run_whole(writes);
+        return Ok(());
+    }
+    let each = bytes.div_ceil(parts * PIECES).max(1);
+    // For each write, the number of its first piece and its cut.
+    let mut cuts = with_room(writes.len())?;
+    let mut pieces = 0;
+    for write in writes {
+        let cut = Cut::new(write, write.bytes().div_ceil(each));
+        cuts.push((pieces, cut));
+        pieces += cut.pieces();
+    }
+    workers.run_pieces(parts.min(pieces), pieces, &|piece| {
+        let at = cuts.partition_point(|&(first, _)| first <= piece) - 1;
+        let (first, cut) = cuts[at];
+        // SAFETY: `run_pieces` passes each number once, and the pieces of a write have different
+        // numbers. The data of two writes shares no memory (`operands::refuse_shared`).
+        unsafe { writes[at].run_piece(cut, piece - first) };
+    })
+}
+
+fn run_whole(writes: &[Prepared<'_>]) {
+    let cut = Cut {
+        windows: 1,
+        columns: 1,
+    };
+    // SAFETY: no other task is running, and each write has one piece.
+    writes
+        .iter()
+        .for_each(|write| unsafe { write.run_piece(cut, 0) });
+}
+
+impl Prepared<'_> {
+    /// Writes piece `piece` of the pieces of `cut`.
+    ///
+    /// # Safety
+    ///
+    /// During the call, no other thread runs this piece, or a piece of another cut of this write.
+    /// Different pieces of one cut may run at the same time: they are different windows, or
+    /// different elements of one window. Two windows are those of different destinations or of
+    /// different repetitions, because `last_writes` has each destination once.
+    unsafe fn run_piece(&self, cut: Cut, piece: usize) {
+        let windows = part(self.windows(), cut.windows, piece / cut.columns);
+        let lines = self.window.div_ceil(COLUMN);
+        let lines = part(lines, cut.columns, piece % cut.columns);
+        let columns = lines.start * COLUMN..(lines.end * COLUMN).min(self.window);
+        let listed = self.last_writes.len(self.plan.tuples()).max(1);
+        for window in windows {
+            let (repetition, position) = (window / listed, window % listed);
+            let (number, tuple) = self.last_writes.get(self.plan.destinations(), position);
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            let at = [number, self.plan.tuple_at(tuple)];
+            // SAFETY: the caller guarantees exclusive access to the elements at `columns` of this
+            // window. The plan has checked the destination number.
+            unsafe { self.run_window(repetition, at, columns.clone()) };
+        }
+    }
+
+    /// Writes the elements at `columns` of one window. `number` is its destination number, and
+    /// `tuple` is its position among the updates.
+    ///
+    /// # Safety
+    ///
+    /// `number` is a destination number of the plan and `tuple` a position of a tuple. During the
+    /// call, nothing else accesses the written elements.
+    unsafe fn run_window(
+        &self,
+        repetition: usize,
+        [number, tuple]: [usize; 2],
+        columns: Range<usize>,
+    ) {
+        let piece = self.piece_len();
+        let mut column = columns.start;
+        while column < columns.end {
+            let len = (piece - column % piece).min(columns.end - column);
+            let listed = |placed: &Placed| placed.run(repetition, tuple, column);
+            let (dst, dst_step) = self.data.run(repetition, number, column);
+            let (src, src_step) = listed(&self.updates);
+            match self.mover {
+                Mover::Copy(copy) => {
+                    let (job, steps) = (
+                        Job {
+                            dst: 0,
+                            src: 0,
+                            len,
+                        },
+                        Steps {
+                            dst: dst_step,
+                            src: src_step,
+                        },
+                    );
+                    // SAFETY: all elements are inside the tensors, whose shapes
+                    // `Prepared::new` has checked. The caller guarantees exclusive access to the
+                    // written elements.
+                    unsafe { copy(dst, src, &[job], steps) };
+                }
+                Mover::Convert(convert, _) => {
+                    let scale = self.scale.as_ref().map(listed);
+                    let zero = self.zero_point.as_ref().map(listed);
+                    let (scale, scale_step) = scale.unwrap_or((std::ptr::null_mut(), 0));
+                    let (zero, zero_step) = zero.unwrap_or((std::ptr::null_mut(), 0));
+                    let pair =
+                        |placed: &Option<Placed>| placed.as_ref().map_or(0, |placed| placed.pair);
+                    let run = ConvertRun {
+                        len,
+                        dst_step,
+                        src_step,
+                        src_pair: self.updates.pair,
+                        scale: scale.cast(),
+                        scale_step,
+                        scale_pair: pair(&self.scale),
+                        zero: zero.cast(),
+                        zero_step,
+                        zero_pair: pair(&self.zero_point),
+                    };
+                    // SAFETY: as above. The scale and the zero point are broadcast to the shape of
+                    // the updates, so they have an element for each update.
+                    unsafe { convert(dst, src, &run) };
+                }
+            }
+            column += len;
+        }
+    }
+
+    /// Returns the number of elements of a piece of a window, inside which the elements of each
+    /// tensor are at one stride. Pieces begin at multiples of this number.
+    fn piece_len(&self) -> usize {
+        let others = [
+            Some(&self.updates),
+            self.scale.as_ref(),
+            self.zero_point.as_ref(),
+        ];
+        let lens = others
+            .into_iter()
+            .flatten()
+            .map(|placed| placed.place.run().0);
+        lens.fold(self.data.place.run().0, usize::min).max(1)
+    }
+}
+
+impl Placed {
+    /// Returns the address and the stride of the elements from `column` on in a window.
+    fn run(&self, repetition: usize, window: usize, column: usize) -> (*mut u8, isize) {
+        let place = &self.place;
+        let offset =
+            place.of_repetition(repetition) + place.of_window(window) + place.in_window(column);
+        let (_, step) = place.run();
+        (
+            self.base.wrapping_offset(offset * self.size.cast_signed()),
+            step,
+        )
+    }
+}

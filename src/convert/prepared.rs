@@ -1,0 +1,181 @@
+//! Prepares a write: combines a plan with the strides of the tensors of the write.
+//!
+//! This module knows plans, strides and packed formats. It does not know workers, or how a window
+//! is written.
+
+use super::operands::{Mover, Tensors};
+use super::scales::{self, Broadcast};
+use crate::conversion::Format;
+use crate::error::ScatterError;
+use crate::memory::{copied, with_room};
+use crate::operand::Elements;
+use crate::plan::{IndexPlan, Sorted, WindowOffsets};
+
+/// A tensor of a write: the address of element `[0, 0, ...]`, and the offsets of its windows.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) base: *mut u8,
+    /// Bytes of an element.
+    pub(super) size: usize,
+    pub(super) place: WindowOffsets,
+    /// Packed formats: the stride from the source of the low 4 bits to the source of the high 4
+    /// bits.
+    pub(super) pair: isize,
+}
+
+/// A write that is checked and ready to run. All memory that it needs is allocated.
+#[derive(Debug)]
+pub(super) struct Prepared<'p> {
+    pub(super) plan: &'p IndexPlan,
+    /// The tuples to write: at most one for each destination.
+    pub(super) last_writes: &'p Sorted,
+    pub(super) mover: Mover,
+    pub(super) data: Placed,
+    pub(super) updates: Placed,
+    pub(super) scale: Option<Placed>,
+    pub(super) zero_point: Option<Placed>,
+    pub(super) repetitions: usize,
+    /// Number of elements of a window.
+    pub(super) window: usize,
+}
+
+impl<'p> Prepared<'p> {
+    /// Checks the shapes, scales and zero points of one write, and prepares it.
+    pub(super) fn new(plan: &'p IndexPlan, tensors: &Tensors<'_>) -> Result<Self, ScatterError> {
+        plan.check_output(tensors.data.layout())?;
+        let packed = match tensors.mover {
+            Mover::Convert(_, format) if format.is_packed() => Some(format),
+            _ => None,
+        };
+        check_updates(plan, packed, tensors.updates.shape())?;
+        let shape = tensors.updates.shape();
+        let strides = tensors.updates.layout().all_strides()?;
+        let updates = Broadcast {
+            base: tensors.updates.as_ptr(),
+            strides,
+        };
+        let scale = tensors.scale.as_ref();
+        let scale = scale.map(|scale| scales::scale(scale, shape)).transpose()?;
+        let zero_point = match (&tensors.zero_point, tensors.mover) {
+            (Some(zero_point), Mover::Convert(_, format)) => {
+                Some(scales::zero_point(zero_point, shape, format)?)
+            }
+            _ => None,
+        };
+        let listed = |tensor: Broadcast, size| listed(plan, packed, tensor, size);
+        let data_strides = tensors.data.layout().all_strides()?;
+        // The data has the layout of the plan, so its windows have offsets.
+        let place = plan.numbered(&data_strides)?;
+        let place = place.ok_or_else(|| plan.mismatch(tensors.data.layout()))?;
+        let counted = plan.counted()?;
+        Ok(Self {
+            plan,
+            last_writes: last_writes(plan)?,
+            mover: tensors.mover,
+            data: Placed {
+                base: tensors.data.as_mut_ptr().cast(),
+                size: tensors.data.elements().size(),
+                place,
+                pair: 0,
+            },
+            updates: listed(updates, Elements::size(tensors.updates.elements()))?,
+            scale: scale
+                .map(|scale| listed(scale, size_of::<f32>()))
+                .transpose()?,
+            zero_point: (zero_point.map(|zero| listed(zero, size_of::<i32>()))).transpose()?,
+            repetitions: counted.outer.elements(),
+            window: counted.window.elements(),
+        })
+    }
+
+    /// Returns the number of windows that the write changes, in all repetitions.
+    pub(super) fn windows(&self) -> usize {
+        self.repetitions * self.last_writes.len(self.plan.tuples())
+    }
+
+    /// Returns the number of bytes that the write reads and writes.
+    pub(super) fn bytes(&self) -> usize {
+        let each = self.data.size + self.updates.size;
+        self.windows()
+            .saturating_mul(self.window)
+            .saturating_mul(each)
+    }
+}
+
+/// Returns the last tuple of each destination. Tuples with distinct destinations stay in their
+/// order, which needs no sort.
+fn last_writes(plan: &IndexPlan) -> Result<&Sorted, ScatterError> {
+    match plan.first_duplicate()? {
+        None => Ok(&Sorted::InOrder),
+        Some(_) => plan.last_writes(),
+    }
+}
+
+/// Checks the shape of updates. Updates of a packed format have two elements along the last axis for
+/// each element of data.
+fn check_updates(
+    plan: &IndexPlan,
+    packed: Option<Format>,
+    updates: &[usize],
+) -> Result<(), ScatterError> {
+    if packed.is_none() {
+        return plan.check_updates(updates);
+    }
+    // The last axis of the updates must be the last axis of the window, whose elements are pairs.
+    if !plan.has_last_axis_in_window() {
+        return Err(ScatterError::UnsupportedOption { option: "format" });
+    }
+    let expected = plan.updates_shape();
+    let is_doubled = |(axis, (&expected, &actual)): (usize, (&usize, &usize))| {
+        let pairs = if axis + 1 == updates.len() { 2 } else { 1 };
+        expected.checked_mul(pairs) == Some(actual)
+    };
+    let mut axes = expected.iter().zip(updates).enumerate();
+    if updates.len() == expected.len() && axes.all(is_doubled) {
+        return Ok(());
+    }
+    Err(ScatterError::with_facts(|| {
+        let mut expected = copied(expected)?;
+        if let Some(last) = expected.last_mut() {
+            *last = last.saturating_mul(2);
+        }
+        Ok(ScatterError::UpdatesShape {
+            expected,
+            actual: copied(updates)?,
+        })
+    }))
+}
+
+/// Places the windows of a tensor that has the shape of the updates. Windows of a packed format are
+/// counted in pairs of elements.
+fn listed(
+    plan: &IndexPlan,
+    packed: Option<Format>,
+    tensor: Broadcast,
+    size: usize,
+) -> Result<Placed, ScatterError> {
+    let Broadcast { base, mut strides } = tensor;
+    let mut pair = 0;
+    if let (Some(_), Some(last)) = (packed, strides.last_mut()) {
+        pair = *last;
+        *last *= 2;
+    }
+    Ok(Placed {
+        base: base.cast_mut(),
+        size,
+        place: plan.listed(&strides)?,
+        pair,
+    })
+}
+
+/// Prepares all writes. `plan_of` returns the plan of a write.
+pub(super) fn prepare<'p>(
+    writes: &[Tensors<'_>],
+    plan_of: impl Fn(usize) -> &'p IndexPlan,
+) -> Result<Vec<Prepared<'p>>, ScatterError> {
+    let mut prepared = with_room(writes.len())?;
+    for (at, tensors) in writes.iter().enumerate() {
+        prepared.push(Prepared::new(plan_of(at), tensors)?);
+    }
+    Ok(prepared)
+}

@@ -40,7 +40,7 @@ impl Lists {
         bounds: Bounds,
         duplicates: Duplicates,
     ) -> Result<Self, ScatterError> {
-        let skips = bounds == Bounds::Skip;
+        let skips = bounds.skips();
         let (sources, from_fault) = read_list(from.integers()?, rows, skips)?;
         let (destinations, to_fault) = read_list(to.integers()?, rows, skips)?;
         check_faults(from_fault, to_fault, rows)?;

@@ -77,14 +77,16 @@ typedef struct nds_error_info {
   // Status of the failure: a value of nds_status. NDS_OK before the first failure.
   int32_t status;
   // Number of the failing tuple, counted from 0 in the row-major order of indices. For
-  // nds_tensor_scatter: number of the failing sequence, counted from 0.
+  // nds_tensor_scatter: number of the failing sequence, counted from 0. For slots and for
+  // moves: position in the list of slots or of moves.
   int64_t tuple;
   // For a duplicate: number of the earlier tuple that has the same destination as `tuple`.
   int64_t other_tuple;
   // Axis of data for which the index is out of range, or along which another tensor is too long.
   int64_t axis;
   // Size of data along that axis. For an invalid position of nds_tensor_scatter, `axis` is -1
-  // and this field is the length of the cache.
+  // and this field is the length of the cache. For an invalid slot or row number, `axis` is -1
+  // and this field is the number of slots or rows.
   int64_t axis_size;
   // Failing index as the caller passed it, clamped to the range of int64.
   int64_t index;
@@ -114,9 +116,12 @@ typedef struct nds_options {
   // Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
   int32_t reduction;
   // Treatment of an index out of bounds. 0: the call fails. 1: the tuple of the index is
-  // skipped. 2: the index is clamped to the nearest valid index.
+  // skipped. 2: the index is clamped to the nearest valid index. 3: the tuple of an index below
+  // its axis is skipped, and the call fails if an index is beyond the end of its axis.
   int32_t bounds;
-  // 0: negative indices count from the end. 1: negative indices are out of bounds.
+  // 0: negative indices count from the end. 1: negative indices are out of bounds. Slots of a
+  // paged cache never count from the end: if bounds and this field are both 0, negative slots
+  // are skipped, as if bounds were 3.
   int32_t forbid_negative;
   // 0: the reduction of a destination includes the value of data at this destination. 1: the
   // reduction excludes this value.
@@ -146,6 +151,45 @@ typedef struct nds_options {
   // depends on this field.
   int32_t goal;
 } nds_options;
+
+// How a write converts its updates to the elements of data. The caller must set `size`. A field
+// that is 0 or null selects its default. The updates are float32, float16 or bfloat16.
+typedef struct nds_conversion {
+  // sizeof(nds_conversion), as the caller's header defines it.
+  uint32_t size;
+  // Format of the elements of data. 0: the element type of data. 1: float32. 2: float16.
+  // 3: bfloat16. 4: float8_e4m3fn. 5: float8_e5m2. 6: int8. 7: uint8. 8: int4. 9: uint4. Data of
+  // the formats 4, 5, 8 and 9 may have the element type int8 or uint8. One element of data has
+  // two 4-bit integers, the first of them in the low 4 bits.
+  int32_t format;
+  // Rounding. 0: to the nearest value, ties to even, as torch does. 1: as 0, but magnitudes
+  // above the largest finite value become this value, as ONNX Cast with saturate does. 2: as 1,
+  // and NaN becomes the largest value, as vLLM does. 3: toward zero, and otherwise as 2.
+  int32_t rounding;
+  // Use of scale. 0: the value is divided by the scale. 1: the value is multiplied by the
+  // reciprocal of the scale.
+  int32_t scaling;
+  // Scale: positive float32 numbers in a tensor that broadcasts to the shape of updates. Null:
+  // no scale.
+  const DLTensor *scale;
+  // Zero point of an integer format: int32 numbers in a tensor that broadcasts to the shape of
+  // updates. Null: no zero point.
+  const DLTensor *zero_point;
+} nds_conversion;
+
+// One write of a call: the updates that the call writes to data, in place. The caller must set
+// `size`, data and updates.
+typedef struct nds_write {
+  // sizeof(nds_write), as the caller's header defines it. It is also the distance in bytes
+  // between two writes of an array.
+  uint32_t size;
+  // Tensor that the write changes.
+  DLTensor *data;
+  // Values that the write stores in data.
+  const DLTensor *updates;
+  // Conversion of updates to the elements of data. Null: updates have the element type of data.
+  const struct nds_conversion *conversion;
+} nds_write;
 
 #ifdef __cplusplus
 extern "C" {
@@ -237,6 +281,30 @@ enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
 // or gather depends on the machine description.
 enum nds_status nds_set_machine_file(const char *path);
 
+// Moves rows of each of the count tensors, in place: row to[i] gets the old contents of row
+// from[i], as if all rows were read before the first row is written. The rows are the slices along
+// axis. The tensors have the same number of rows, and may have different element types, shapes and
+// strides. The lists from and to have one shape and any integer types. Row numbers never count from
+// the end. If several moves have the same destination, the last of them stays. Of the options, the
+// call uses bounds (0, 1 and 3), reject_duplicates, max_threads, pool and goal. A move with a row
+// number that bounds skips is not made, but a row number that is too large is an error for every
+// value of bounds.
+enum nds_status nds_move_rows(const DLTensor *from,
+                              const DLTensor *to,
+                              int64_t axis,
+                              DLTensor *const *tensors,
+                              size_t count,
+                              const struct nds_options *options);
+
+// Moves slots of paged caches of shape [blocks, block_size, ..], in place. The rows of a tensor are
+// its slots: slot s is the slice [s / block_size, s % block_size, ..]. The description of
+// nds_move_rows also applies to this function.
+enum nds_status nds_move_slots(const DLTensor *from,
+                               const DLTensor *to,
+                               DLTensor *const *tensors,
+                               size_t count,
+                               const struct nds_options *options);
+
 // Writes a copy of data to output and applies updates to output (ONNX ScatterND). Each tuple along
 // the last dim of indices selects one slice of output, and one slice of updates changes it. The
 // call is in place if output has the address, shape and strides of data. The DLTensor struct, the
@@ -281,6 +349,17 @@ enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    DLTensor *output,
                                    const struct nds_options *options);
 
+// Writes a copy of data to output and applies updates to output. The tensor data is a paged cache
+// of shape [blocks, block_size, ..], and each index is a slot: slot s is the slice
+// [s / block_size, s % block_size, ..]. The shape of updates is the shape of indices, followed by
+// the shape of data without its first two dims. With the default options, negative slots are
+// skipped, and the call fails if a slot is too large.
+enum nds_status nds_scatter_paged(const DLTensor *data,
+                                  const DLTensor *indices,
+                                  const DLTensor *updates,
+                                  DLTensor *output,
+                                  const struct nds_options *options);
+
 // Copies slices of data to output (ONNX GatherND). Each tuple along the last dim of indices
 // selects one slice of data. The first batch_dims dims of data and of indices are batch dims and
 // must have equal sizes.
@@ -305,6 +384,14 @@ enum nds_status nds_gather_elements(const DLTensor *data,
                                     int64_t axis,
                                     DLTensor *output,
                                     const struct nds_options *options);
+
+// Copies the slots of a paged cache to output. The descriptions of data, of indices and of the
+// options of nds_scatter_paged also apply to this function. For a slot that is skipped, the call
+// writes bytes of 0.
+enum nds_status nds_gather_paged(const DLTensor *data,
+                                 const DLTensor *indices,
+                                 DLTensor *output,
+                                 const struct nds_options *options);
 
 // Computes the gradient of nds_gather_nd with respect to data. The tensor grad_output is the
 // gradient with respect to the output of nds_gather_nd. The tensor grad_data has the shape of
@@ -361,6 +448,13 @@ enum nds_status nds_plan_scatter_elements(const DLTensor *data,
                                           const struct nds_options *options,
                                           struct nds_plan **plan);
 
+// Makes a plan that runs nds_scatter_paged. The description of nds_plan_scatter_nd also applies to
+// this function.
+enum nds_status nds_plan_scatter_paged(const DLTensor *data,
+                                       const DLTensor *indices,
+                                       const struct nds_options *options,
+                                       struct nds_plan **plan);
+
 // Makes a plan that runs nds_gather_nd. The call reads the shape, strides and element type of
 // data, but not its elements. The tensor data of each run must have the same shape and strides as
 // data has here.
@@ -386,6 +480,13 @@ enum nds_status nds_plan_gather_elements(const DLTensor *data,
                                          const struct nds_options *options,
                                          struct nds_plan **plan);
 
+// Makes a plan that runs nds_gather_paged. The description of nds_plan_gather_nd also applies to
+// this function.
+enum nds_status nds_plan_gather_paged(const DLTensor *data,
+                                      const DLTensor *indices,
+                                      const struct nds_options *options,
+                                      struct nds_plan **plan);
+
 // Runs a plan. The argument updates must be null for a plan of a gather, and must not be null for
 // a plan of a scatter. The run uses only the options max_threads, pool and goal of this call. The
 // other options are those with which the plan was made.
@@ -405,6 +506,41 @@ enum nds_status nds_plan_explain(const struct nds_plan *plan, char *buffer, size
 // Frees a plan. During and after this call, no thread may run the plan. If plan is null, the call
 // does nothing.
 void nds_plan_free(struct nds_plan *plan);
+
+// Writes updates to slots of paged caches, in place. Each of the count writes has its own data,
+// updates and conversion. All writes have the same indices, which are slots. The shapes are those
+// of nds_scatter_paged. Two 4-bit integers are one element of data, so the last dim of such updates
+// is twice as long as the last dim of data. No reduction is allowed. If several updates have the
+// same destination, the last of them stays. All writes are checked before the first byte is
+// written. The data of a write must not share memory with another tensor of the call.
+enum nds_status nds_write_paged(const DLTensor *indices,
+                                const struct nds_write *writes,
+                                size_t count,
+                                const struct nds_options *options);
+
+// Writes updates to slices along axis, in place, as nds_scatter_update does without a reduction.
+// The description of the writes of nds_write_paged also applies to this function.
+enum nds_status nds_write_update(const DLTensor *indices,
+                                 int64_t axis,
+                                 const struct nds_write *writes,
+                                 size_t count,
+                                 const struct nds_options *options);
+
+// Writes updates to slices that tuples select, in place, as nds_scatter_nd does without a
+// reduction. The description of the writes of nds_write_paged also applies to this function.
+enum nds_status nds_write_nd(const DLTensor *indices,
+                             const struct nds_write *writes,
+                             size_t count,
+                             const struct nds_options *options);
+
+// Runs writes with the indices of the plan of a scatter. The data of each write must have the shape
+// and the strides for which the plan was made, and may have any element type. The description of
+// the writes of nds_write_paged also applies to this function. The call uses only the options
+// max_threads, pool and goal.
+enum nds_status nds_plan_write(const struct nds_plan *plan,
+                               const struct nds_write *writes,
+                               size_t count,
+                               const struct nds_options *options);
 
 #ifdef __cplusplus
 }  // extern "C"

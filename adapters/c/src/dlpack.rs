@@ -182,6 +182,32 @@ pub(crate) unsafe fn view_mut<'a>(
     .map_err(|error| Failure::of_tensor(name, &error))
 }
 
+/// Returns a writable view of a tensor whose elements are initialised, for calls in place.
+///
+/// # Safety
+///
+/// The contract of [`view_mut`] holds. The tensor's memory holds initialised elements.
+pub(crate) unsafe fn view_in_place<'a>(
+    name: &'static str,
+    tensor: *const DLTensor,
+) -> Result<AnyViewMut<'a>, Failure> {
+    // SAFETY: the description and the memory are valid (contract of this function).
+    unsafe {
+        let tensor = description(name, tensor)?;
+        AnyViewMut::from_raw_parts(tensor.memory(name)?, tensor.element.dtype, tensor.layout)
+    }
+    .map_err(|error| Failure::of_tensor(name, &error))
+}
+
+/// Returns an empty list with room for `count` values. Fails if memory is exhausted.
+pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Failure> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(count) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(Failure::out_of_memory(count.saturating_mul(size_of::<T>()))),
+    }
+}
+
 /// Checks that `tensors` have the element type `expected`. Does nothing unless `expected` is a type
 /// that the crate only moves and does not compute with, such as an 8-bit float. Skips tensors that
 /// are null.
@@ -242,6 +268,64 @@ pub(crate) unsafe fn check_descriptions<const N: usize>(
     Ok(())
 }
 
+/// Checks that no struct, shape or strides of a tensor of `all` overlap the memory of the elements
+/// of a tensor of `outputs`, which are a part of `all`.
+///
+/// # Safety
+///
+/// The contract of [`description`] holds for all tensors. [`view_in_place`] has accepted each
+/// tensor of `outputs`.
+pub(crate) unsafe fn check_all_descriptions(
+    outputs: impl ExactSizeIterator<Item = *const DLTensor>,
+    all: impl Iterator<Item = (&'static str, *const DLTensor)>,
+) -> Result<(), Failure> {
+    let mut written = with_room(outputs.len())?;
+    // SAFETY: the structs, shapes and strides are valid (contract of this function).
+    written.extend(outputs.map(|output| unsafe { span(&*output) }));
+    written.sort_unstable_by_key(|span| span.start);
+    // After this loop, `end` of a span is the greatest end of all spans up to this span. A range
+    // then shares a byte with a span exactly if it shares a byte with the last span that starts
+    // before the end of the range.
+    let mut end = 0;
+    for span in &mut written {
+        end = span.end.max(end);
+        span.end = end;
+    }
+    for (name, tensor) in all {
+        // SAFETY: each pointer is null or valid (contract of this function).
+        let Some(tensor) = (unsafe { tensor.as_ref() }) else {
+            continue;
+        };
+        if parts_of(tensor).into_iter().any(|part| {
+            let before = written.partition_point(|span| span.start < part.end);
+            before > 0 && !part.is_empty() && written[before - 1].end > part.start
+        }) {
+            return Err(description_in_output(name));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the addresses of the struct, the shape and the strides of a tensor.
+fn parts_of(tensor: &DLTensor) -> [Range<usize>; 3] {
+    let values = usize::try_from(tensor.ndim).unwrap_or(0) * size_of::<i64>();
+    let strides = if tensor.strides.is_null() { 0 } else { values };
+    let range = |start: usize, bytes: usize| start..start.saturating_add(bytes);
+    [
+        range((&raw const *tensor).addr(), size_of::<DLTensor>()),
+        range(tensor.shape.addr(), values),
+        range(tensor.strides.addr(), strides),
+    ]
+}
+
+/// Returns the failure for a description that is stored in memory that the call writes.
+#[cold]
+fn description_in_output(name: &'static str) -> Failure {
+    Failure::invalid(format_args!(
+        "the struct, shape or strides of `{name}` lie in memory that is written; move them"
+    ))
+}
+
 /// Returns the failure that names the first input whose description overlaps the output. If no
 /// input's description overlaps the output, the failure names the output itself.
 ///
@@ -257,10 +341,7 @@ unsafe fn overlapping_description(
         // SAFETY: each pointer is null or valid (contract of this function).
         unsafe { tensor.as_ref() }.is_some_and(|tensor| description_overlaps(tensor, written))
     });
-    let name = at_fault.map_or("output", |(name, _)| name);
-    Failure::invalid(format_args!(
-        "the struct, shape or strides of `{name}` lie in memory that is written; move them"
-    ))
+    description_in_output(at_fault.map_or("output", |(name, _)| name))
 }
 
 /// Whether the struct, shape or strides of a tensor share a byte with the addresses `written`.

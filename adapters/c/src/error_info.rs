@@ -21,14 +21,16 @@ pub struct nds_error_info {
     /// Status of the failure: a value of nds_status. NDS_OK before the first failure.
     pub status: i32,
     /// Number of the failing tuple, counted from 0 in the row-major order of indices. For
-    /// nds_tensor_scatter: number of the failing sequence, counted from 0.
+    /// nds_tensor_scatter: number of the failing sequence, counted from 0. For slots and for
+    /// moves: position in the list of slots or of moves.
     pub tuple: i64,
     /// For a duplicate: number of the earlier tuple that has the same destination as `tuple`.
     pub other_tuple: i64,
     /// Axis of data for which the index is out of range, or along which another tensor is too long.
     pub axis: i64,
     /// Size of data along that axis. For an invalid position of nds_tensor_scatter, `axis` is -1
-    /// and this field is the length of the cache.
+    /// and this field is the length of the cache. For an invalid slot or row number, `axis` is -1
+    /// and this field is the number of slots or rows.
     pub axis_size: i64,
     /// Failing index as the caller passed it, clamped to the range of int64.
     pub index: i64,

@@ -72,15 +72,17 @@ impl From<ScatterError> for Failure {
 
 fn status_of(error: &ScatterError) -> nds_status {
     match error {
-        ScatterError::IndexOutOfBounds { .. } | ScatterError::WriteIndex { .. } => {
-            nds_status::NDS_INDEX_OUT_OF_BOUNDS
-        }
+        ScatterError::IndexOutOfBounds { .. }
+        | ScatterError::SlotOutOfBounds { .. }
+        | ScatterError::RowOutOfBounds { .. }
+        | ScatterError::WriteIndex { .. } => nds_status::NDS_INDEX_OUT_OF_BOUNDS,
         ScatterError::DuplicateIndex { .. } => nds_status::NDS_DUPLICATE_INDEX,
         ScatterError::Misaligned { .. }
         | ScatterError::OverlapUndecided { .. }
         | ScatterError::SelfOverlapUndecided { .. }
         | ScatterError::UnsupportedOption { .. }
         | ScatterError::UnsupportedReduction { .. }
+        | ScatterError::UnsupportedConversion { .. }
         | ScatterError::NoGradient { .. } => nds_status::NDS_UNSUPPORTED,
         ScatterError::OutOfMemory { .. } => nds_status::NDS_OUT_OF_MEMORY,
         ScatterError::PoolFailed { .. } => nds_status::NDS_INTERNAL,
@@ -112,6 +114,28 @@ fn facts_of(error: &ScatterError) -> Facts {
             tuple: count(batch),
             axis_size: count(cache_len),
             index: clamped(index),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::SlotOutOfBounds {
+            position,
+            slot,
+            blocks,
+            block_size,
+        } => Facts {
+            tuple: count(position),
+            axis_size: count(blocks.saturating_mul(block_size)),
+            index: clamped(slot),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::RowOutOfBounds {
+            position,
+            row,
+            rows,
+            ..
+        } => Facts {
+            tuple: count(position),
+            axis_size: count(rows),
+            index: clamped(row),
             ..Facts::UNKNOWN
         },
         ScatterError::DuplicateIndex { tuple, earlier } => Facts {

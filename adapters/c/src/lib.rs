@@ -23,12 +23,14 @@ mod failure;
 mod gradients;
 mod last_error;
 mod machine;
+mod moves;
 mod operators;
 mod options;
 mod plan;
 mod status;
 mod structs;
 mod threads;
+mod writes;
 
 pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
 pub use gradients::{
@@ -36,20 +38,24 @@ pub use gradients::{
     nds_tensor_scatter_backward,
 };
 pub use machine::nds_set_machine_file;
+pub use moves::{nds_move_rows, nds_move_slots};
 pub use ndscatter_host::dlpack::{DLDataType, DLDevice, DLTensor};
 pub use operators::{
     nds_gather, nds_gather_backward, nds_gather_elements, nds_gather_elements_backward,
-    nds_gather_nd, nds_gather_nd_backward, nds_scatter_elements, nds_scatter_nd,
-    nds_scatter_update, nds_tensor_scatter,
+    nds_gather_nd, nds_gather_nd_backward, nds_gather_paged, nds_scatter_elements, nds_scatter_nd,
+    nds_scatter_paged, nds_scatter_update, nds_tensor_scatter,
 };
 pub use options::nds_options;
 pub use plan::{
     nds_plan, nds_plan_explain, nds_plan_free, nds_plan_gather, nds_plan_gather_elements,
-    nds_plan_gather_nd, nds_plan_run, nds_plan_scatter_elements, nds_plan_scatter_nd,
-    nds_plan_scatter_update,
+    nds_plan_gather_nd, nds_plan_gather_paged, nds_plan_run, nds_plan_scatter_elements,
+    nds_plan_scatter_nd, nds_plan_scatter_paged, nds_plan_scatter_update,
 };
 pub use status::nds_status;
 pub use threads::nds_pool;
+pub use writes::{
+    nds_conversion, nds_plan_write, nds_write, nds_write_nd, nds_write_paged, nds_write_update,
+};
 
 use std::ffi::{CStr, c_char};
 

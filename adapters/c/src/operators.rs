@@ -20,9 +20,10 @@ pub(crate) enum Request {
     Along { axis: i64 },
     Elements { axis: i64 },
     Cache { axis: i64, circular: i32 },
+    Paged,
 }
 
-use Request::{Along, Cache, Elements, Nd};
+use Request::{Along, Cache, Elements, Nd, Paged};
 
 impl Request {
     /// Checks that `batch_dims` is not negative and that `circular` is 0 or 1. Returns the operator
@@ -50,6 +51,7 @@ impl Request {
                 mode: one_of("circular", circular, CacheMode::ALL)?,
                 update_len: 1,
             },
+            Self::Paged => Operator::Paged,
         })
     }
 }
@@ -210,6 +212,24 @@ pub unsafe extern "C" fn nds_tensor_scatter(
     unsafe { scatter(operator, &CACHE_NAMES, tensors, output, options) }
 }
 
+/// Writes a copy of data to output and applies updates to output. The tensor data is a paged cache
+/// of shape [blocks, block_size, ..], and each index is a slot: slot s is the slice
+/// [s / block_size, s % block_size, ..]. The shape of updates is the shape of indices, followed by
+/// the shape of data without its first two dims. With the default options, negative slots are
+/// skipped, and the call fails if a slot is too large.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_scatter_paged(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    updates: *const DLTensor,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let tensors = [data, indices, updates];
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
+    unsafe { scatter(Paged, &NAMES, tensors, output, options) }
+}
+
 /// Copies slices of data to output (ONNX GatherND). Each tuple along the last dim of indices
 /// selects one slice of data. The first batch_dims dims of data and of indices are batch dims and
 /// must have equal sizes.
@@ -251,6 +271,20 @@ pub unsafe extern "C" fn nds_gather_elements(
 ) -> nds_status {
     // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { gather(Elements { axis }, [data, indices], None, output, options) }
+}
+
+/// Copies the slots of a paged cache to output. The descriptions of data, of indices and of the
+/// options of nds_scatter_paged also apply to this function. For a slot that is skipped, the call
+/// writes bytes of 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather_paged(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
+    unsafe { gather(Paged, [data, indices], None, output, options) }
 }
 
 /// Computes the gradient of nds_gather_nd with respect to data. The tensor grad_output is the

@@ -5,8 +5,8 @@
 //! example 1 to the reduction add. This file does not depend on tensors.
 
 use ndscatter::{
-    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Operator, Pool,
-    Reduction, Scatter,
+    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, MoveRows, NoneGradient, Operator,
+    Pool, Reduction, Scatter, ScatterError,
 };
 
 use crate::failure::Failure;
@@ -24,9 +24,12 @@ pub struct nds_options {
     /// Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
     pub reduction: i32,
     /// Treatment of an index out of bounds. 0: the call fails. 1: the tuple of the index is
-    /// skipped. 2: the index is clamped to the nearest valid index.
+    /// skipped. 2: the index is clamped to the nearest valid index. 3: the tuple of an index below
+    /// its axis is skipped, and the call fails if an index is beyond the end of its axis.
     pub bounds: i32,
-    /// 0: negative indices count from the end. 1: negative indices are out of bounds.
+    /// 0: negative indices count from the end. 1: negative indices are out of bounds. Slots of a
+    /// paged cache never count from the end: if bounds and this field are both 0, negative slots
+    /// are skipped, as if bounds were 3.
     pub forbid_negative: i32,
     /// 0: the reduction of a destination includes the value of data at this destination. 1: the
     /// reduction excludes this value.
@@ -142,13 +145,14 @@ impl Options {
 
     /// Returns a scatter with the operator `operator` and these options.
     pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'_>, Failure> {
+        let (negative_indices, bounds) = self.rules(operator);
         Ok(Scatter::new(operator)?
             .reduction(self.reduction)
             .include_self(self.include_self)
             .accumulate(self.accumulate)
             .duplicates(self.duplicates)
-            .negative_indices(self.negative_indices)
-            .bounds(self.bounds)
+            .negative_indices(negative_indices)
+            .bounds(bounds)
             .none_gradient(self.none_gradient)
             .execution(self.execution()))
     }
@@ -157,18 +161,51 @@ impl Options {
     /// `reject_duplicates` is 1 or `reduction` is not none, because a gather does not have these
     /// options.
     pub(crate) fn gather(&self, operator: Operator) -> Result<Gather<'_>, Failure> {
-        let refused = |option| Err(ndscatter::ScatterError::UnsupportedOption { option }.into());
         if self.duplicates == Duplicates::Reject {
-            return refused("reject_duplicates");
+            return Err(refused("reject_duplicates"));
         }
-        if self.reduction != Reduction::None {
-            return refused("reduction");
-        }
+        self.refuse_reduction()?;
+        let (negative_indices, bounds) = self.rules(operator);
         Ok(Gather::new(operator)?
-            .negative_indices(self.negative_indices)
+            .negative_indices(negative_indices)
+            .bounds(bounds)
+            .execution(self.execution()))
+    }
+
+    /// Returns moves of the rows that `moves` selects, with these options. Fails if `reduction` is
+    /// not none.
+    pub(crate) fn moves<'a>(&'a self, moves: MoveRows<'a>) -> Result<MoveRows<'a>, Failure> {
+        self.refuse_reduction()?;
+        Ok(moves
+            .duplicates(self.duplicates)
             .bounds(self.bounds)
             .execution(self.execution()))
     }
+
+    /// Fails if `reduction` is not none, for functions without reductions.
+    pub(crate) fn refuse_reduction(&self) -> Result<(), Failure> {
+        match self.reduction {
+            Reduction::None => Ok(()),
+            _ => Err(refused("reduction")),
+        }
+    }
+
+    /// Returns whether negative indices count from the end, and the rule for indices that are out
+    /// of bounds. With the default options, negative slots of a paged cache are skipped.
+    fn rules(&self, operator: Operator) -> (bool, Bounds) {
+        match (operator, self.bounds) {
+            (Operator::Paged, Bounds::Error) if self.negative_indices => {
+                (false, Bounds::SkipNegative)
+            }
+            (Operator::Paged, bounds) => (false, bounds),
+            (_, bounds) => (self.negative_indices, bounds),
+        }
+    }
+}
+
+/// Returns the failure for an option that a function does not have.
+fn refused(option: &'static str) -> Failure {
+    ScatterError::UnsupportedOption { option }.into()
 }
 
 /// Returns `meanings[value]`: the value of the option `name` for the number `value` that C passes.

@@ -13,7 +13,7 @@ use ndscatter_host::dlpack::DLTensor;
 use crate::boundary;
 use crate::dlpack::{self, Description, ElementType};
 use crate::failure::Failure;
-use crate::operators::Request::{self, Along, Elements, Nd};
+use crate::operators::Request::{self, Along, Elements, Nd, Paged};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
@@ -152,6 +152,19 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     unsafe { make(scatter, Elements { axis }, [data, indices], options, plan) }
 }
 
+/// Makes a plan that runs nds_scatter_paged. The description of nds_plan_scatter_nd also applies to
+/// this function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_scatter_paged(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
+    unsafe { make(scatter, Paged, [data, indices], options, plan) }
+}
+
 /// Makes a plan that runs nds_gather_nd. The call reads the shape, strides and element type of
 /// data, but not its elements. The tensor data of each run must have the same shape and strides as
 /// data has here.
@@ -193,6 +206,19 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
 ) -> nds_status {
     // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
     unsafe { make(gather, Elements { axis }, [data, indices], options, plan) }
+}
+
+/// Makes a plan that runs nds_gather_paged. The description of nds_plan_gather_nd also applies to
+/// this function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_gather_paged(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    // SAFETY: docs/c.md obliges the caller to pass only null or valid pointers.
+    unsafe { make(gather, Paged, [data, indices], options, plan) }
 }
 
 /// Runs a plan. The argument updates must be null for a plan of a gather, and must not be null for
@@ -339,6 +365,22 @@ impl fmt::Write for Written {
 }
 
 impl nds_plan {
+    /// Returns the plan at `plan`, which must be the plan of a scatter.
+    ///
+    /// # Safety
+    ///
+    /// `plan` is null or valid, as docs/c.md requires.
+    pub(crate) unsafe fn of_scatter<'a>(plan: *const Self) -> Result<&'a ScatterPlan, Failure> {
+        // SAFETY: the pointer is null or valid (contract of this function).
+        match unsafe { plan.as_ref() }.map(|plan| &plan.kind) {
+            Some(Kind::Scatter(plan)) => Ok(plan),
+            Some(Kind::Gather(_)) => Err(Failure::invalid(format_args!(
+                "`plan` is the plan of a gather; pass the plan of a scatter"
+            ))),
+            None => Err(Failure::invalid(format_args!("`plan` is null"))),
+        }
+    }
+
     fn explanation(&self) -> Result<Explanation, Failure> {
         // SAFETY: the pointer is null, which `Options::new` accepts.
         let options = unsafe { Options::new(std::ptr::null())? };

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::fmt;
 
-use ndscatter::DType;
+use ndscatter::{DType, Format};
 
 /// The device on which memory is located.
 #[repr(C)]
@@ -97,6 +97,20 @@ impl DLDataType {
             (Self::COMPLEX, 64, 1) => DType::Complex64,
             (Self::COMPLEX, 128, 1) => DType::Complex128,
             (6, 8, 1) => DType::Bool,
+            _ => return None,
+        })
+    }
+
+    /// Returns the format that this type names, if a converting write can store elements of this
+    /// type. `None` for integers: the same type code serves all formats that are stored as bytes.
+    #[inline]
+    pub const fn format(self) -> Option<Format> {
+        Some(match (self.code, self.bits, self.lanes) {
+            (2, 32, 1) => Format::F32,
+            (2, 16, 1) => Format::F16,
+            (4, 16, 1) => Format::BF16,
+            (10, 8, 1) => Format::F8E4M3Fn,
+            (12, 8, 1) => Format::F8E5M2,
             _ => return None,
         })
     }
@@ -212,7 +226,7 @@ const _: () = assert!(
 
 #[cfg(test)]
 mod tests {
-    use ndscatter::DType;
+    use ndscatter::{DType, Format};
 
     use super::DLDataType;
 
@@ -239,6 +253,33 @@ mod tests {
         assert_eq!(dtype(17, 4, 1), None, "half a byte");
         assert_eq!(dtype(10, 8, 0), None, "nothing");
         assert_eq!(dtype(3, 64, 1), None, "a pointer");
+    }
+
+    #[test]
+    fn formats_have_the_size_of_their_type() {
+        let codes = (0..=17).flat_map(|code| [8, 16, 32, 64].map(|bits| (code, bits)));
+        let named = codes.filter_map(|(code, bits)| {
+            let kind = DLDataType {
+                code,
+                bits,
+                lanes: 1,
+            };
+            Some((kind.format()?, kind.dtype()?.size()))
+        });
+        let expected = [
+            (Format::F16, 2),
+            (Format::F32, 4),
+            (Format::BF16, 2),
+            (Format::F8E4M3Fn, 1),
+            (Format::F8E5M2, 1),
+        ];
+        assert_eq!(named.collect::<Vec<_>>(), expected);
+        let pair = DLDataType {
+            code: 10,
+            bits: 8,
+            lanes: 2,
+        };
+        assert_eq!(pair.format(), None, "two 8-bit floats");
     }
 
     #[test]

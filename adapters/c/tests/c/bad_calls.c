@@ -150,7 +150,7 @@ static void axes(void) {
 static void types(void) {
   const DLDataType no_integers[] = {F16, F32, F64, BF16, C64, BOOL, FLOAT8};
   const DLDataType others[] = {I32, U8, FLOAT8, FLOAT4X8};
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     base base;
     for (size_t i = 0; i < COUNT(no_integers); i++) {
       make_base(&base, operator_);

@@ -111,6 +111,25 @@ static void cache_positions(void) {
   check_bad(cases, COUNT(cases));
 }
 
+/* The position in the list is the tuple, and no axis is named. The size is the number of slots. */
+static void slots(void) {
+  const DLTensor cache = NUMS(4, 3, 2), out = NUMS(4, 3, 2), none = {0};
+  const nds_options *forbid = OPTIONS(.forbid_negative = 1), *clamp = OPTIONS(.bounds = CLAMP);
+  const bad_index cases[] = {
+      {"a slot beyond the last one", OUT(1, -1, 12, 12),
+       {SCATTER_PAGED, cache, TENSOR(INDEX(int64_t, -1, 12, 11), I64, 3), NUMS(3, 2), 0, 0, NULL}, out},
+      {"a negative slot, forbidden", OUT(0, -1, 12, -1),
+       {SCATTER_PAGED, cache, TENSOR(INDEX(int32_t, -1, 12), I32, 2), NUMS(2, 2), 0, 0, forbid}, out},
+      {"a slot to read", OUT(2, -1, 12, 200),
+       {GATHER_PAGED, cache, TENSOR(INDEX(uint8_t, 3, 11, 200), U8, 3), none, 0, 0, NULL}, NUMS(3, 2)},
+      {"a block without slots, clamped", OUT(0, -1, 0, 0),
+       {SCATTER_PAGED, TENSOR(NULL, I32, 4, 0), TENSOR(INDEX(int64_t, 0), I64, 1), NUMS(1), 0, 0, clamp}, TENSOR(NULL, I32, 4, 0)},
+      {"the same slot", TWICE(2, 0),
+       {SCATTER_PAGED, cache, TENSOR(INDEX(int64_t, 7, -1, 7), I64, 3), NUMS(3, 2), 0, 0, OPTIONS(.reject_duplicates = 1)}, out},
+  };
+  check_bad(cases, COUNT(cases));
+}
+
 static void duplicates(void) {
   const DLTensor data = NUMS(4, 3), out = NUMS(4, 3);
   const nds_options *reject = OPTIONS(.reject_duplicates = 1);
@@ -143,6 +162,7 @@ static void no_duplicates(void) {
 void test_bad_indices(void) {
   out_of_bounds();
   cache_positions();
+  slots();
   duplicates();
   no_duplicates();
 }

@@ -30,7 +30,7 @@ static void check_probe(nds_status expected, const nds_options *options) {
  * covers every operator. */
 static void check_all_refuse(nds_status expected, const nds_options *options) {
   check_probe(expected, options);
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     base base;
     make_base(&base, operator_);
     nds_plan *plan = NULL;
@@ -172,7 +172,7 @@ static void sizes_of_pools(void) {
 static void numbers_out_of_range(void) {
   const nds_options *const bad[] = {
       OPTIONS(.reduction = -1),         OPTIONS(.reduction = 7),         OPTIONS(.reduction = INT32_MIN),
-      OPTIONS(.reduction = INT32_MAX),  OPTIONS(.bounds = -1),           OPTIONS(.bounds = 3),
+      OPTIONS(.reduction = INT32_MAX),  OPTIONS(.bounds = -1),           OPTIONS(.bounds = 4),
       OPTIONS(.forbid_negative = -1),   OPTIONS(.forbid_negative = 2),   OPTIONS(.exclude_self = -1),
       OPTIONS(.exclude_self = 2),       OPTIONS(.accumulate = -1),       OPTIONS(.accumulate = 2),
       OPTIONS(.reject_duplicates = -1), OPTIONS(.reject_duplicates = 2), OPTIONS(.none_gradient = -1),

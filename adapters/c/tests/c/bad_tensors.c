@@ -172,7 +172,7 @@ static void spoilt_in_runs(operator_name operator_, size_t number, size_t how) {
 }
 
 static void spoilt_arguments(void) {
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     for (size_t number = 0; number < ARGUMENTS; number++) {
       for (size_t how = 0; how < COUNT(SPOILT); how++) {
         set_case("operator %d, %s: %s", (int)operator_, NAMES[number], SPOILT[how].reason);
@@ -186,7 +186,7 @@ static void spoilt_arguments(void) {
 
 /* Each pointer to a tensor is null once. Only write_indices may be null. */
 static void null_tensors(void) {
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     for (size_t number = 0; number < ARGUMENTS; number++) {
       base base;
       make_base(&base, operator_);
@@ -236,7 +236,7 @@ static void messages_about_sizes(void) {
 }
 
 static void null_arguments_of_plans(void) {
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     base base;
     make_base(&base, operator_);
     if (!has_plan(&base.problem)) {
@@ -256,7 +256,7 @@ static void null_arguments_of_plans(void) {
 
 /* Without a fault, the base calls succeed. */
 static void unspoilt(void) {
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     base base;
     make_base(&base, operator_);
     set_case("operator %d", (int)operator_);

@@ -141,6 +141,8 @@ nds_status call_with(const problem *p, const DLTensor *data, const DLTensor *ind
     return nds_scatter_update(data, indices, updates, p->axis, output, p->options);
   case SCATTER_ELEMENTS:
     return nds_scatter_elements(data, indices, updates, p->axis, output, p->options);
+  case SCATTER_PAGED:
+    return nds_scatter_paged(data, indices, updates, output, p->options);
   case TENSOR_SCATTER:
     return nds_tensor_scatter(data, updates, indices, p->axis, p->circular, output, p->options);
   case GATHER_ND:
@@ -149,6 +151,8 @@ nds_status call_with(const problem *p, const DLTensor *data, const DLTensor *ind
     return nds_gather(data, indices, p->axis, output, p->options);
   case GATHER_ELEMENTS:
     return nds_gather_elements(data, indices, p->axis, output, p->options);
+  case GATHER_PAGED:
+    return nds_gather_paged(data, indices, output, p->options);
   }
   return NDS_INTERNAL;
 }
@@ -165,12 +169,16 @@ nds_status make_plan_with(const problem *p, const DLTensor *data, const DLTensor
     return nds_plan_scatter_update(data, indices, p->axis, p->options, plan);
   case SCATTER_ELEMENTS:
     return nds_plan_scatter_elements(data, indices, p->axis, p->options, plan);
+  case SCATTER_PAGED:
+    return nds_plan_scatter_paged(data, indices, p->options, plan);
   case GATHER_ND:
     return nds_plan_gather_nd(data, indices, p->axis, p->options, plan);
   case GATHER:
     return nds_plan_gather(data, indices, p->axis, p->options, plan);
   case GATHER_ELEMENTS:
     return nds_plan_gather_elements(data, indices, p->axis, p->options, plan);
+  case GATHER_PAGED:
+    return nds_plan_gather_paged(data, indices, p->options, plan);
   case TENSOR_SCATTER:
     break;
   }

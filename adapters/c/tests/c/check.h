@@ -48,7 +48,7 @@ unsigned long checks_made(void);
 
 /* Values of the fields reduction and bounds of nds_options. */
 enum { NONE, ADD, SUB, MUL, MIN, MAX, MEAN };
-enum { BOUNDS_ERROR, SKIP, CLAMP };
+enum { BOUNDS_ERROR, SKIP, CLAMP, SKIP_NEGATIVE };
 
 /* Macros that make tensors. TENSOR makes a row-major tensor, STRIDED a tensor with explicit strides, and
  * SCALAR a tensor of rank 0. */
@@ -65,10 +65,12 @@ typedef enum operator_name {
   SCATTER_ND,
   SCATTER_UPDATE,
   SCATTER_ELEMENTS,
+  SCATTER_PAGED,
   TENSOR_SCATTER,
   GATHER_ND,
   GATHER,
   GATHER_ELEMENTS,
+  GATHER_PAGED,
 } operator_name;
 
 /* The inputs of a call of any operator. */
@@ -169,6 +171,8 @@ void test_operators(void);
 void test_reductions(void);
 void test_types(void);
 void test_layouts(void);
+void test_writes(void);
+void test_moves(void);
 void test_plans(void);
 void test_bad_tensors(void);
 void test_bad_calls(void);

@@ -232,6 +232,39 @@ static void gather_examples(void) {
   check_examples(examples, COUNT(examples));
 }
 
+/* A cache of two blocks of two slots. Its strides are those of a cache that stores the elements of a slot
+ * apart: [blocks, elements, block_size]. */
+static void paged_examples(void) {
+  static const int32_t cache[] = {0, 1, 2, 3, 4, 5, 6, 7}, steps[] = {10, 11, 20, 21, 30, 31};
+  const DLTensor data = TENSOR(cache, I32, 2, 2, 2), slots = TENSOR(LONGS(3, -1, 0), I64, 3);
+  const DLTensor apart = STRIDED(cache, I32, DIMS(2, 2, 2), DIMS(4, 1, 2)), updates = TENSOR(steps, I32, 3, 2);
+  const example examples[] = {
+      {"a paged cache; a negative slot is skipped",
+       {SCATTER_PAGED, data, slots, updates, 0, 0, NULL},
+       TENSOR(INTS(30, 31, 2, 3, 4, 5, 10, 11), I32, 2, 2, 2)},
+      {"slots of rank 2",
+       {SCATTER_PAGED, data, TENSOR(LONGS(2, 1), I64, 1, 2), TENSOR(steps, I32, 1, 2, 2), 0, 0, NULL},
+       TENSOR(INTS(0, 1, 20, 21, 10, 11, 6, 7), I32, 2, 2, 2)},
+      {"the last of several updates of a slot stays",
+       {SCATTER_PAGED, data, TENSOR(LONGS(1, 2, 1), I64, 3), updates, 0, 0, OPTIONS(.bounds = SKIP_NEGATIVE)},
+       TENSOR(INTS(0, 1, 30, 31, 20, 21, 6, 7), I32, 2, 2, 2)},
+      {"a slot beyond the last one, skipped",
+       {SCATTER_PAGED, data, TENSOR(LONGS(4, -5, 1), I64, 3), updates, 0, 0, OPTIONS(.bounds = SKIP)},
+       TENSOR(INTS(0, 1, 30, 31, 4, 5, 6, 7), I32, 2, 2, 2)},
+      {"slots to read; what is skipped is zero",
+       {.operator_ = GATHER_PAGED, .data = data, .indices = slots},
+       TENSOR(INTS(6, 7, 0, 0, 0, 1), I32, 3, 2)},
+      {"slots of a cache with other strides",
+       {.operator_ = GATHER_PAGED, .data = apart, .indices = slots},
+       TENSOR(INTS(5, 7, 0, 0, 0, 2), I32, 3, 2)},
+      {"negative indices below their axis, skipped along an axis",
+       {SCATTER_UPDATE, TENSOR(cache, I32, 4, 2), TENSOR(LONGS(-1, -5, 0), I64, 3), updates, 0, 0,
+        OPTIONS(.bounds = SKIP_NEGATIVE)},
+       TENSOR(INTS(30, 31, 2, 3, 4, 5, 10, 11), I32, 4, 2)},
+  };
+  check_examples(examples, COUNT(examples));
+}
+
 /* Tensors without elements need no memory. */
 static void empty_examples(void) {
   const example examples[] = {
@@ -284,5 +317,6 @@ void test_operators(void) {
   caches_with_idle_slots();
   cache_without_positions();
   gather_examples();
+  paged_examples();
   empty_examples();
 }

@@ -222,7 +222,7 @@ static void description_beside_output(operator_name operator_, DLDataType type, 
 }
 
 static void descriptions_in_output(DLDataType type) {
-  for (int operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (int operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     base base;
     make_base(&base, operator_);
     for (int at = 0; at < TENSORS * PARTS; at++) {

@@ -18,7 +18,8 @@ void check_plan_refused(const problem *p, nds_status expected) {
   CHECK(plan == NULL);
 }
 
-/* Data is 4 x 3. For tensor_scatter this is 4 sequences of 3 positions. */
+/* Data is 4 x 3. For tensor_scatter this is 4 sequences of 3 positions. For the operators of paged caches
+ * this is 4 blocks of 3 slots. */
 void make_base(base *base, operator_name operator_) {
   *base = (struct base){.shape = {4, 3}, .index_shape = {2, 1}, .update_shape = {2, 3}, .indices = {1, 0, 2, 1, 0, 2}};
   for (int i = 0; i < 16; i++) {
@@ -35,6 +36,9 @@ void make_base(base *base, operator_name operator_) {
     index_rank = 1;
     base->index_shape[0] = base->update_shape[0] = 4;
     base->update_shape[1] = 1;
+  }
+  if (operator_ == SCATTER_PAGED || operator_ == GATHER_PAGED) {
+    base->index_shape[1] = 3;
   }
   bool gathers = operator_ >= GATHER_ND;
   base->problem = (problem){

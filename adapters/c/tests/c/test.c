@@ -18,6 +18,8 @@ static const suite SUITES[] = {
     {"reductions", test_reductions},
     {"types", test_types},
     {"layouts", test_layouts},
+    {"writes", test_writes},
+    {"moves", test_moves},
     {"plans", test_plans},
     {"bad tensors", test_bad_tensors},
     {"bad calls", test_bad_calls},

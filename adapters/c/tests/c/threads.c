@@ -70,7 +70,7 @@ static void small_calls(size_t number, void *argument) {
   nds_plan *plan = argument;
   for (int64_t turn = 0; turn < 200; turn++) {
     base base;
-    make_base(&base, (operator_name)(((int64_t)number + turn) % (GATHER_ELEMENTS + 1)));
+    make_base(&base, (operator_name)(((int64_t)number + turn) % (GATHER_PAGED + 1)));
     set_case("thread %zu, turn %d", number, (int)turn);
     CHECK_OK(call(&base.problem, &base.output));
     make_base(&base, SCATTER_ND);

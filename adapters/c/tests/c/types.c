@@ -205,7 +205,7 @@ static void moved_types(void) {
     moved_at_any_address(MOVED[i].type);
     never_reduced(MOVED[i].type);
   }
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     set_case("operator %d, types that are moved", (int)operator_);
     never_mixed(operator_, (DLDataType){17, 4, 8}, (DLDataType){18, 4, 8});
     never_mixed(operator_, (DLDataType){12, 8, 4}, (DLDataType){12, 32, 1});

@@ -116,9 +116,11 @@ static void pad_rows(int64_t *strides, const int64_t *shape, int rank) {
   }
 }
 
-/* Sets the shapes. Data is [1, .., ROWS, WIDTH], and indices address rows. */
+/* Sets the shapes. Data is [1, .., ROWS, WIDTH], and indices address rows. A paged cache is
+ * [ROWS, 1, .., WIDTH], so its slots have the numbers of rows. */
 static void shape_problem(made *made, operator_name operator_, int rank, int64_t tuples) {
   int update_rank = rank, index_rank = rank;
+  bool is_paged = operator_ == SCATTER_PAGED || operator_ == GATHER_PAGED;
   for (int axis = 0; axis < rank; axis++) {
     made->data_shape[axis] = made->update_shape[axis] = made->index_shape[axis] = 1;
   }
@@ -136,6 +138,13 @@ static void shape_problem(made *made, operator_name operator_, int rank, int64_t
   } else if (operator_ == TENSOR_SCATTER) {
     index_rank = 1;
     made->index_shape[0] = made->data_shape[0];
+  } else if (is_paged && rank > 2) {
+    index_rank = 1;
+    update_rank = rank - 1;
+    made->data_shape[rank - 2] = 1;
+    made->update_shape[rank - 2] = WIDTH;
+    made->data_shape[0] = ROWS;
+    made->index_shape[0] = made->update_shape[0] = tuples;
   }
   made->problem.data = tensor_of(made->data, F32, (size_t)rank, made->data_shape, NULL);
   made->problem.indices = tensor_of(made->indices, I64, (size_t)index_rank, made->index_shape, NULL);
@@ -376,7 +385,7 @@ static unsigned long check_refusals(const test_case *c) {
 static void set_up_this_thread(void) {
   static made made;
   static const int32_t reductions[] = {NONE, ADD, MEAN};
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     for (size_t i = 0; i < COUNT(reductions); i++) {
       make_problem(&made, operator_, 3, WARM, true);
       made.options.reduction = operator_ < TENSOR_SCATTER ? reductions[i] : NONE;
@@ -407,7 +416,7 @@ int main(void) {
   for (size_t i = 0; i < COUNT(SINGLE_CASES); i++) {
     refusals += check_refusals(&SINGLE_CASES[i]);
   }
-  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_PAGED; operator_++) {
     refusals += check_sizes(operator_, CALL);
     if (operator_ != TENSOR_SCATTER) {
       refusals += check_sizes(operator_, MAKE_PLAN) + check_sizes(operator_, RUN_PLAN);

@@ -96,7 +96,8 @@ impl Conversion<'_> {
         let Some(format) = format.filter(|&format| holds(to, format)) else {
             return Err(ScatterError::DataFormat { dtype: to, format });
         };
-        let keeps = self.scale.is_none() && self.rounding == Rounding::NearestEven;
+        let is_scaled = self.scale.is_some() || self.zero_point.is_some();
+        let keeps = !is_scaled && self.rounding == Rounding::NearestEven;
         if keeps && from == to && of_dtype(from) == Some(format) && !format.is_integer() {
             return Mover::plain(from, to, execution);
         }

@@ -16,7 +16,7 @@ mod line;
 mod numpy;
 mod source;
 
-use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
+use ndscatter::{AnyView, AnyViewMut, DType, Format, Layout, ScatterError};
 use ndscatter_host::dlpack::DLDataType;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -298,6 +298,16 @@ impl<'py> Array<'py> {
         }
     }
 
+    /// Returns the format that the element type names, if it is an 8-bit float.
+    pub(crate) fn float8(&self) -> Option<Format> {
+        let named = match &self.owner {
+            Owner::Lent(borrowed) => borrowed.lent.code().format(),
+            Owner::Numpy(..) if self.elements.plain.is_none() => self.type_name().parse().ok(),
+            _ => None,
+        };
+        named.filter(|format| matches!(format, Format::F8E4M3Fn | Format::F8E5M2))
+    }
+
     /// Returns an error if the elements cannot be copied as bytes.
     pub(crate) fn check_movable(&self) -> PyResult<()> {
         if self.elements.is_movable {
@@ -332,6 +342,15 @@ impl<'py> Array<'py> {
             }
             Owner::Exported(_) => Err(PyTypeError::new_err("a result has no dtype of numpy")),
         }
+    }
+
+    /// Returns a contiguous copy of this numpy array, converted to numpy's type `name`. `rule` is the
+    /// argument `casting` of numpy's `astype`.
+    pub(crate) fn cast_to(&self, name: &str, rule: &str) -> PyResult<Self> {
+        let object = self.object();
+        let object = object.ok_or_else(|| PyTypeError::new_err("a result is never copied"))?;
+        let dtype = object.py().import("numpy")?.getattr("dtype")?;
+        self.cast(&dtype.call1((name,))?, rule)
     }
 
     /// Returns a contiguous copy of this array, converted to `dtype` by `astype`. `rule` is the

@@ -17,10 +17,15 @@ impl From<Failure> for PyErr {
         use ScatterError as E;
         let message = error.to_string();
         match error {
-            E::IndexOutOfBounds { .. } | E::WriteIndex { .. } => PyIndexError::new_err(message),
+            E::IndexOutOfBounds { .. }
+            | E::SlotOutOfBounds { .. }
+            | E::RowOutOfBounds { .. }
+            | E::WriteIndex { .. } => PyIndexError::new_err(message),
             E::IndexType { .. }
             | E::DTypeMismatch { .. }
             | E::UnsupportedReduction { .. }
+            | E::UnsupportedConversion { .. }
+            | E::DataFormat { .. }
             | E::ReductionOfClones { .. }
             | E::NoGradient { .. }
             | E::GradientOfClones

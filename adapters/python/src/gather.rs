@@ -162,8 +162,47 @@ gathers! {
     gather_elements [axis=0, *] axis: isize => Operator::Elements { axis };
 }
 
+/// Return the rows of a paged cache at the positions `slots`.
+///
+/// The cache has the shape ``(blocks, block_size, ...)``, as for `write_paged`. Row ``i`` of the
+/// result is slot ``slots[i]``. The result has the shape ``slots.shape + data.shape[2:]``.
+///
+/// Args:
+///     data: the cache, of any element type except numpy's ``object``.
+///     slots: integers of any integer type and any shape.
+///     bounds: treatment of a slot that does not exist: ``"skip negative"`` fills the rows of
+///         negative slots with zeros, and raises an IndexError for a slot that is too large.
+///         ``"error"``, ``"skip"`` and ``"clamp"`` are those of `gather_nd`. A negative slot never
+///         counts from the end.
+///
+/// The arguments `out` and `threads`, the result and the errors are those of `gather_nd`.
+///
+/// >>> import numpy as np, ndscatter
+/// >>> ndscatter.gather_paged(np.array([[1, 2], [3, 4]]), [3, -1, 0])
+/// array([4, 0, 1])
+#[pyfunction]
+#[pyo3(signature = (data, slots, *, bounds="skip negative", out=None, threads=None))]
+pub(crate) fn gather_paged<'py>(
+    data: &Bound<'py, PyAny>,
+    slots: &Bound<'py, PyAny>,
+    bounds: &str,
+    out: Option<&Bound<'py, PyAny>>,
+    threads: Option<isize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let call = Call {
+        operator: Operator::Paged,
+        meaning: Meaning::of_indices(bounds, false)?,
+        data,
+        indices: slots,
+        out,
+        threads,
+    };
+    call.run()
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gather_nd, module)?)?;
     module.add_function(wrap_pyfunction!(gather, module)?)?;
-    module.add_function(wrap_pyfunction!(gather_elements, module)?)
+    module.add_function(wrap_pyfunction!(gather_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(gather_paged, module)?)
 }

@@ -6,6 +6,7 @@
 //! | `operands` | `data`, updates and `out` of a call, converted to one element type |
 //! | `options` | names of options; operators |
 //! | `scatter`, `gather`, `plan` | the public scatters, gathers and plans |
+//! | `writes`, `moves` | writes and moves of rows, in place |
 //! | `at`, `bincount` | the functions with numpy's rules |
 //! | `tuples` | conversion of tuples of coordinates to positions |
 //! | `value` | one value that stands for all updates |
@@ -23,6 +24,7 @@ mod at;
 mod bincount;
 mod failure;
 mod gather;
+mod moves;
 mod onnxruntime;
 mod operands;
 mod options;
@@ -32,6 +34,7 @@ mod threads;
 mod torch;
 mod tuples;
 mod value;
+mod writes;
 
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_native")]
@@ -40,6 +43,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scatter::register(module)?;
     gather::register(module)?;
     plan::register(module)?;
+    writes::register(module)?;
+    moves::register(module)?;
     at::register(module)?;
     bincount::register(module)?;
     torch::register(module)?;

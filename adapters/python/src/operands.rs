@@ -35,6 +35,40 @@ fn regular_indices(array: Array<'_>) -> PyResult<Array<'_>> {
     }
 }
 
+/// Copies an array that is only read if its elements are not aligned or not in the machine's byte
+/// order. Elements without arithmetic stay in place: the crate moves them as bytes.
+pub(crate) fn aligned(array: Array<'_>) -> PyResult<Array<'_>> {
+    match (array.dtype(), array.plain()) {
+        (Some(_), _) => Ok(array),
+        (None, Some(_)) => array.regular_copy(),
+        (None, None) => as_bytes(array),
+    }
+}
+
+/// Prepares an array that a call changes in place. If the array has no dtype, the crate moves its
+/// elements as bytes.
+pub(crate) fn in_place(array: Array<'_>) -> PyResult<Array<'_>> {
+    match array.dtype() {
+        Some(_) => Ok(array),
+        None => as_bytes(array),
+    }
+}
+
+/// Returns an array whose elements are opaque. Returns an error if an element does not have 1, 2, 4,
+/// 8 or 16 bytes, or if a stride is not a multiple of this size.
+pub(crate) fn as_bytes(mut array: Array<'_>) -> PyResult<Array<'_>> {
+    array.check_movable()?;
+    let size = array.size();
+    if array.unit() != size {
+        return Err(PyTypeError::new_err(format!(
+            "elements of {} with these strides are not changed in place; copy the array",
+            array.type_name()
+        )));
+    }
+    array.take_as_units(size)?;
+    Ok(array)
+}
+
 fn array_py<'py>(array: &Array<'py>) -> PyResult<Python<'py>> {
     let object = array
         .object()

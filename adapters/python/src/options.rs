@@ -66,6 +66,14 @@ impl Meaning {
         })
     }
 
+    /// Returns the options of writes in place. A negative index never counts from the end.
+    pub(crate) fn of_rows(bounds: &str, duplicates: &str) -> PyResult<Self> {
+        Ok(Self {
+            duplicates: choose("duplicates", duplicates)?,
+            ..Self::of_indices(bounds, false)?
+        })
+    }
+
     #[inline]
     pub(crate) fn scatter(self, operator: Operator) -> PyResult<Scatter<'static>> {
         let scatter = Scatter::new(operator).map_err(Failure)?;

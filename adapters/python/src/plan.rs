@@ -12,6 +12,7 @@ use crate::operands::{self, Operands};
 use crate::options::{Meaning, choose};
 use crate::scatter::{broadcasting, positions};
 use crate::threads::{execution, run};
+use crate::writes::{PyWrite, write_planned};
 
 /// The argument `data` of a function that makes a plan, which describes the shape and the strides
 /// of the indexed array. If the argument is an array, its elements are not read.
@@ -31,8 +32,11 @@ impl<'py> Model<'py> {
             PyTypeError::new_err("`data` of a plan is neither a tuple (a shape) nor an array")
         })?;
         let array = source.read()?;
+        let is_moved = array.plain().is_none() && array.unit() == array.size();
         match array.dtype() {
             Some(_) => Ok(Self::Array(array)),
+            // Elements without arithmetic, such as 8-bit floats.
+            None if is_moved => Ok(Self::Array(operands::as_bytes(array)?)),
             None => Err(PyTypeError::new_err(format!(
                 "`data` of a plan has elements of {}; pass its shape as a tuple instead",
                 array.type_name()
@@ -110,6 +114,25 @@ impl PyScatterPlan {
             run(py, size, || scatter.write_into(data, updates, output))
         })?;
         operands.finish(result)
+    }
+
+    /// Run several writes with the indices of the plan, each in place and with its own arrays.
+    ///
+    /// Args:
+    ///     writes: a sequence of `Write`. The `data` of each has the shape and strides of the plan.
+    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
+    ///         None is all threads of the thread pool.
+    ///
+    /// The plan must have no reduction. The errors are those of `write_all`.
+    #[pyo3(signature = (writes, *, threads=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 converts the sequence")]
+    fn write_all<'py>(
+        &self,
+        py: Python<'py>,
+        writes: Vec<Bound<'py, PyWrite>>,
+        threads: Option<isize>,
+    ) -> PyResult<()> {
+        write_planned(py, &self.plan, &writes, threads)
     }
 
     /// Shape of `data` and of the result in a call of the plan.
@@ -394,6 +417,58 @@ pub(crate) fn plan_tensor_scatter<'py>(
     plan_scatter(data, indices, operator, meaning, threads)
 }
 
+/// Return a plan of `write_paged` or `write_all` for several calls with the same slots.
+///
+/// Call ``plan.write_all(writes)`` to write in place, or the plan itself to copy `data`.
+///
+/// Args:
+///     data: a tuple with the shape of the caches of the plan, if these caches are contiguous.
+///         Otherwise an array with the shape and strides of the caches.
+///     slots: as for `write_paged`. This function reads and checks the slots.
+///
+/// The other arguments and the errors are those of `write_paged`. Returns a `ScatterPlan`.
+///
+/// >>> import numpy as np, ndscatter
+/// >>> plan = ndscatter.plan_scatter_paged((2, 2, 1), [3, -1, 0])
+/// >>> layers = [np.zeros((2, 2, 1), np.int8) for _ in range(2)]
+/// >>> step = np.array([[1.0], [2.0], [3.0]], np.float32)
+/// >>> plan.write_all([ndscatter.Write(layer, step) for layer in layers])
+/// >>> plan.skipped, layers[1][..., 0]
+/// (1, array([[3, 0],
+///        [0, 1]], dtype=int8))
+#[pyfunction]
+#[pyo3(signature = (data, slots, *, bounds="skip negative", duplicates="allow", threads=None))]
+pub(crate) fn plan_scatter_paged(
+    data: &Bound<'_, PyAny>,
+    slots: &Bound<'_, PyAny>,
+    bounds: &str,
+    duplicates: &str,
+    threads: Option<isize>,
+) -> PyResult<PyScatterPlan> {
+    let meaning = Meaning::of_rows(bounds, duplicates)?;
+    plan_scatter(data, Source::of(slots)?, Operator::Paged, meaning, threads)
+}
+
+/// Return a plan of `gather_paged` for several calls with the same slots.
+///
+/// The argument `data` is that of `plan_scatter_paged`. All other arguments and errors are those of
+/// `gather_paged`, without the argument `out`. Returns a `GatherPlan`.
+///
+/// >>> import numpy as np, ndscatter
+/// >>> ndscatter.plan_gather_paged((2, 2), [3, -1, 0])(np.array([[1, 2], [3, 4]]))
+/// array([4, 0, 1])
+#[pyfunction]
+#[pyo3(signature = (data, slots, *, bounds="skip negative", threads=None))]
+pub(crate) fn plan_gather_paged(
+    data: &Bound<'_, PyAny>,
+    slots: &Bound<'_, PyAny>,
+    bounds: &str,
+    threads: Option<isize>,
+) -> PyResult<PyGatherPlan> {
+    let meaning = Meaning::of_indices(bounds, false)?;
+    make_gather_plan(data, slots, Operator::Paged, meaning, threads)
+}
+
 macro_rules! gather_plans {
     ($(
         $(#[$docs:meta])*
@@ -466,5 +541,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan_tensor_scatter, module)?)?;
     module.add_function(wrap_pyfunction!(plan_gather_nd, module)?)?;
     module.add_function(wrap_pyfunction!(plan_gather, module)?)?;
-    module.add_function(wrap_pyfunction!(plan_gather_elements, module)?)
+    module.add_function(wrap_pyfunction!(plan_gather_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(plan_scatter_paged, module)?)?;
+    module.add_function(wrap_pyfunction!(plan_gather_paged, module)?)
 }

@@ -60,7 +60,8 @@ pub(crate) fn fit(
     match operator {
         // Checks that a tuple does not have more coordinates than the caller's `data` has axes. A
         // longer tuple would index the additional axis.
-        Operator::Nd { .. } => {
+        // A paged cache needs two axes, and the additional axis is not one of them.
+        Operator::Nd { .. } | Operator::Paged => {
             let gathered = operator.output_shape(&shape, indices.shape());
             gathered.map_err(Failure)?;
         }

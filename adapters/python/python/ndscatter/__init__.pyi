@@ -1,3 +1,4 @@
+from collections.abc import Iterable, Sequence
 from types import EllipsisType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload
 
@@ -7,22 +8,27 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "GatherPlan",
     "ScatterPlan",
+    "Write",
     "__version__",
     "add_at",
     "bincount",
     "gather",
     "gather_elements",
     "gather_nd",
+    "gather_paged",
     "instruction_set",
     "machine",
     "maximum_at",
     "minimum_at",
+    "move_rows",
     "multiply_at",
     "plan_gather",
     "plan_gather_elements",
     "plan_gather_nd",
+    "plan_gather_paged",
     "plan_scatter_elements",
     "plan_scatter_nd",
+    "plan_scatter_paged",
     "plan_scatter_update",
     "plan_tensor_scatter",
     "release_scratch",
@@ -32,6 +38,8 @@ __all__ = [
     "subtract_at",
     "tensor_scatter",
     "threads",
+    "write_all",
+    "write_paged",
 ]
 
 __version__: str
@@ -54,9 +62,26 @@ _Reduction: TypeAlias = (
     Literal["none", "add", "sub", "mul", "min", "max", "mean"] | str
 )
 _Accumulate: TypeAlias = Literal["native", "wide"]
-_Bounds: TypeAlias = Literal["error", "skip", "clamp"]
+_Bounds: TypeAlias = Literal["error", "skip", "clamp", "skip negative"]
 _Duplicates: TypeAlias = Literal["allow", "reject"]
 _Mode: TypeAlias = Literal["linear", "circular"]
+# The functions also accept the names that torch, ONNX and vLLM have for these formats.
+_Format: TypeAlias = (
+    Literal[
+        "float32",
+        "float16",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "int8",
+        "uint8",
+        "int4",
+        "uint4",
+    ]
+    | str
+)
+_Rounding: TypeAlias = Literal["nearest even", "saturate", "saturate nan", "truncate"]
+_Scaling: TypeAlias = Literal["divide", "reciprocal"]
 _IndexPart: TypeAlias = _Values | slice | EllipsisType | None
 _Index: TypeAlias = _IndexPart | tuple[_IndexPart, ...]
 _Layout: TypeAlias = tuple[SupportsIndex, ...] | _Array
@@ -146,6 +171,65 @@ def gather_elements(
     out: _Array | None = None,
     threads: int | None = None,
 ) -> _A: ...
+def gather_paged(
+    data: _A,
+    slots: _Values,
+    *,
+    bounds: _Bounds = "skip negative",
+    out: _Array | None = None,
+    threads: int | None = None,
+) -> _A: ...
+@final
+class Write:
+    def __new__(
+        cls,
+        data: _Array,
+        updates: _Values,
+        *,
+        format: _Format | None = None,
+        rounding: _Rounding = "nearest even",
+        scaling: _Scaling = "divide",
+        scale: _Values | None = None,
+        zero_point: _Values | None = None,
+    ) -> Write: ...
+    @property
+    def data(self) -> Any: ...
+    @property
+    def updates(self) -> Any: ...
+
+def write_paged(
+    data: _Array,
+    slots: _Values,
+    updates: _Values,
+    *,
+    format: _Format | None = None,
+    rounding: _Rounding = "nearest even",
+    scaling: _Scaling = "divide",
+    scale: _Values | None = None,
+    zero_point: _Values | None = None,
+    bounds: _Bounds = "skip negative",
+    duplicates: _Duplicates = "allow",
+    threads: int | None = None,
+) -> None: ...
+def write_all(
+    indices: _Values,
+    writes: Sequence[Write],
+    *,
+    axis: int | None = None,
+    bounds: _Bounds = "skip negative",
+    duplicates: _Duplicates = "allow",
+    threads: int | None = None,
+) -> None: ...
+def move_rows(
+    tensors: _Array | Iterable[_Array],
+    src: _Values,
+    dst: _Values,
+    *,
+    axis: int | None = 0,
+    bounds: _Bounds = "error",
+    duplicates: _Duplicates = "allow",
+    threads: int | None = None,
+) -> None: ...
 @final
 class ScatterPlan:
     def __call__(
@@ -155,6 +239,9 @@ class ScatterPlan:
         out: _Array | None = None,
         threads: int | None = None,
     ) -> _A: ...
+    def write_all(
+        self, writes: Sequence[Write], *, threads: int | None = None
+    ) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -253,6 +340,21 @@ def plan_gather_elements(
     *,
     bounds: _Bounds = "error",
     negative_indices: bool = True,
+    threads: int | None = None,
+) -> GatherPlan: ...
+def plan_scatter_paged(
+    data: _Layout,
+    slots: _Values,
+    *,
+    bounds: _Bounds = "skip negative",
+    duplicates: _Duplicates = "allow",
+    threads: int | None = None,
+) -> ScatterPlan: ...
+def plan_gather_paged(
+    data: _Layout,
+    slots: _Values,
+    *,
+    bounds: _Bounds = "skip negative",
     threads: int | None = None,
 ) -> GatherPlan: ...
 def add_at(

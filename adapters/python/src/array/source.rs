@@ -75,14 +75,19 @@ impl<'py> Source<'py> {
         })
     }
 
-    /// Converts the argument `out`. Returns an error if `out` is not an array or must not be
-    /// written. May run Python code of the caller.
+    /// Converts the argument `out`, as [`Self::of_written`] does.
+    pub(crate) fn of_output(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::of_written("out", object)
+    }
+
+    /// Converts the argument `name`, which the call writes. Returns an error if the argument is not
+    /// an array or must not be written. May run Python code of the caller.
     ///
     /// An unversioned DLPack tensor has no read-only flag. This function accepts an unversioned
     /// tensor only from PyTorch, because PyTorch's tensors are always writable.
-    pub(crate) fn of_output(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let source = Self::of_array(object)?;
-        let source = source.ok_or_else(|| PyTypeError::new_err("`out` is not an array"))?;
+    pub(crate) fn of_written(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let not_an_array = || PyTypeError::new_err(format!("`{name}` is not an array"));
+        let source = Self::of_array(object)?.ok_or_else(not_an_array)?;
         let Kind::Lent(lent, _) = &source.kind else {
             return Ok(source);
         };
@@ -91,7 +96,7 @@ impl<'py> Source<'py> {
             return Ok(source);
         }
         Err(PyBufferError::new_err(format!(
-            "`out` is a {} that is read-only or has no read-only flag; pass a numpy array, a \
+            "`{name}` is a {} that is read-only or has no read-only flag; pass a numpy array, a \
              PyTorch tensor, or an array whose `__dlpack__` returns a versioned tensor without the \
              read-only flag",
             object.get_type().fully_qualified_name()?

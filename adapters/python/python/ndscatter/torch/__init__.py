@@ -9,6 +9,9 @@ the installed PyTorch. Otherwise they are Python functions, which cost 1 to 3 us
 
 `scatter_nd`, `scatter_update`, `scatter_elements`, `gather_nd`, `gather` and
 `gather_elements` are operators with exact gradients. These operators need no `enable`.
+
+`write_paged`, `write_all`, `gather_paged` and `move_rows` write to caches in place, without
+gradients. They need no `enable` either.
 """
 
 from ._kernels import FUNCTIONS
@@ -21,11 +24,13 @@ from ._operators import (
     scatter_update,
 )
 from ._switch import SUPPORTED, Enabled, calls, disable, enable, enabled
+from ._writes import Write, gather_paged, move_rows, write_all, write_paged
 
 __all__ = [
     "FUNCTIONS",
     "SUPPORTED",
     "Enabled",
+    "Write",
     "calls",
     "disable",
     "enable",
@@ -33,7 +38,11 @@ __all__ = [
     "gather",
     "gather_elements",
     "gather_nd",
+    "gather_paged",
+    "move_rows",
     "scatter_elements",
     "scatter_nd",
     "scatter_update",
+    "write_all",
+    "write_paged",
 ]

@@ -668,7 +668,7 @@ fn errors_come_before_the_first_write() {
         updates,
         &ScatterError::DuplicateIndex { tuple, earlier },
     );
-    // Bytes of an unknown type have no format of their own.
+    // Bytes of an unknown type can hold several formats.
     let unknown = ScatterError::DataFormat {
         dtype: DType::Bytes1,
         format: None,

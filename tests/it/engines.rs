@@ -242,10 +242,10 @@ impl Flash {
     }
 }
 
-/// vLLM, `tests/kernels/attention/test_cache.py`, `test_reshape_and_cache_flash`: 288 cases of the
-/// implementation `cuda` without nvfp4, of which 108 are transcribed with 40 blocks instead of 512
-/// and 5000. (A case with the cache type `auto` is the same for both kinds of scales.) Keys and
-/// values are strided views of one tensor.
+/// vLLM, `tests/kernels/attention/test_cache.py`, `test_reshape_and_cache_flash`. The test has 288
+/// cases of the implementation `cuda` without nvfp4. 108 of them differ with one number of blocks,
+/// and are transcribed with 40 blocks instead of 512 and 5000. Keys and values are strided views of
+/// one tensor.
 #[test]
 fn vllm_reshape_and_cache_flash() {
     let mut random = Random::new(46);
@@ -266,8 +266,8 @@ fn vllm_reshape_and_cache_flash() {
     }
 }
 
-/// vLLM, the same file, `test_reshape_and_cache_flash_unaligned_rows`: 16 cases, of which 12 differ
-/// without a choice of the implementation and with both kinds of scales.
+/// vLLM, the same file, `test_reshape_and_cache_flash_unaligned_rows`: 16 cases there. Here are 12
+/// cases: no choice of an implementation, but both kinds of scales.
 #[test]
 fn vllm_reshape_and_cache_flash_unaligned_rows() {
     let mut random = Random::new(47);
@@ -388,7 +388,7 @@ fn vllm_per_token_head() {
 }
 
 /// vLLM, the same file: `raw_cache_matches_round_reference` (1 case), and `negative_slot_skipped`
-/// (3 cases, of which the two that pass scales).
+/// (the cases of int8 and of 8-bit floats).
 #[test]
 fn vllm_int8_rounding_and_negative_slots() {
     let row = [-127.0, -2.6, -2.4, -1.6, -1.4, -0.6, -0.4, 127.0].map(bf16::from_f32);
@@ -506,9 +506,10 @@ fn sglang_store_cache() {
     }
 }
 
-/// sglang, the same file, `test_set_k_and_s`: 14 cases. A page has the data of its tokens (448 bytes
-/// of 8-bit floats and 64 elements of bf16 each), and then the scales of its tokens (7 bytes and one
-/// byte of padding each). The three parts are three views of one buffer, and one call writes them.
+/// sglang, the same file, `test_set_k_and_s`: 14 cases. A page begins with the data of its tokens:
+/// for each token 448 bytes of 8-bit floats and 64 elements of bf16. The scales of the tokens follow:
+/// for each token 7 bytes and one byte of padding. The three parts are three views of one buffer,
+/// and one call writes them.
 #[test]
 #[expect(unsafe_code, reason = "makes views that interleave in one buffer")]
 fn sglang_set_k_and_s() {

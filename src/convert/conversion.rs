@@ -14,9 +14,9 @@ use crate::operand::AnyView;
 ///   of 8-bit floats and of 4-bit integers must be [set](Self::format), because data of type `u8`,
 ///   `i8` or `bytes1` can hold several formats. Otherwise the format is the element type of data.
 /// - **Scale.** With a [scale](Self::scale), an update `x` becomes `x / scale` or `x * (1 / scale)`
-///   ([`Scaling`]). The scale is a tensor of `f32` that broadcasts to the shape of the updates: of
-///   shape `[]` for the whole tensor, `[tokens, 1, 1]` for each row, or `[heads, dim]` for each
-///   channel.
+///   ([`Scaling`]). The scale is a tensor of `f32` that broadcasts to the shape of the updates. One
+///   scale for the whole tensor has the shape `[]`. A scale for each row has the shape
+///   `[tokens, 1, 1]`, and a scale for each channel `[heads, dim]`.
 /// - **Zero point.** Integers have a [zero point](Self::zero_point), which is added after the
 ///   rounding.
 /// - **Rounding.** [`Rounding`] has the rules of torch, ONNX, and vLLM.

@@ -89,7 +89,7 @@ impl<'p> Scatter<'p> {
     /// Converts updates to the elements of data while they are written. [`Conversion`] has the
     /// types, the roundings and the scales.
     ///
-    /// The scatter must have no reduction. Of several updates of a destination, the last one stays.
+    /// The scatter must have no reduction. The last update of a destination stays.
     #[inline]
     pub fn convert<'c>(self, conversion: Conversion<'c>) -> ConvertingScatter<'p, 'c> {
         ConvertingScatter {
@@ -188,7 +188,7 @@ impl<'p> ScatterRun<'p> {
     /// Converts updates to the elements of data while they are written. [`Conversion`] has the
     /// types, the roundings and the scales.
     ///
-    /// The call must have no reduction. Of several updates of a destination, the last one stays.
+    /// The call must have no reduction. The last update of a destination stays.
     #[inline]
     pub fn convert<'c>(self, conversion: Conversion<'c>) -> ConvertingRun<'p, 'c> {
         ConvertingRun {

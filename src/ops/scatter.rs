@@ -317,9 +317,9 @@ impl Scatter<'static> {
     /// without a reduction the last one stays.
     ///
     /// This rule for the positions of windows is from vLLM's `reshape_and_cache`. vLLM does not
-    /// check whether a slot is too large, and writes updates of one slot in no fixed order. ggml's
-    /// `set_rows` and sglang's `store_cache` are the case of `block_size` 1, and of
-    /// [`along`](Self::along) axis 0.
+    /// check whether a slot is too large. vLLM writes updates of one slot in no fixed order.
+    /// [`along`](Self::along) axis 0 is the rule of ggml's `set_rows` and of sglang's
+    /// `store_cache`.
     ///
     /// In addition to the errors of every scatter, a call can return [`ScatterError::PagedRank`]
     /// and [`ScatterError::SlotOutOfBounds`].

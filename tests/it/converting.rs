@@ -764,3 +764,19 @@ fn shared_memory_is_refused() {
         Err(ScatterError::InputOverlap { tensor })
     );
 }
+
+/// A write to data of the type of the updates also checks the zero point.
+#[test]
+fn floats_that_keep_their_type_have_no_zero_point() {
+    let (mut cache, zeros) = ([0.0_f32; 4], [0_i32]);
+    let outcome = Scatter::along(0)
+        .convert(Conversion::new().zero_point(TensorView::from(&zeros)))
+        .in_place(
+            TensorViewMut::from(&mut cache),
+            TensorView::from(&[1_i64]),
+            TensorView::from(&[1.0_f32]),
+        );
+    let option = "zero_point";
+    assert_eq!(outcome, Err(ScatterError::UnsupportedOption { option }));
+    assert_eq!(cache, [0.0; 4]);
+}

@@ -38,6 +38,43 @@ static int wrong(const char *what) {
   return 1;
 }
 
+// Writes the keys and values of two tokens to paged caches of two blocks with two slots each. One call
+// converts the keys to 8-bit floats with a scale, and the values to bfloat16.
+static int write_caches(void) {
+  int64_t slot_numbers[3] = {3, -1, 0}; // the entry -1 is unused
+  float key_values[6] = {1, 2, 9, 9, 3, 4}, value_values[6] = {1, -1, 9, 9, 2, 0.5f}, half = 0.5f;
+  uint8_t key_cache[8] = {0};
+  uint16_t value_cache[8] = {0};
+  enum { FLOAT8_E4M3FN = 10 }; // kDLFloat8_e4m3fn in newer headers of DLPack
+  int64_t shape[] = {2, 2, 2}, step[] = {3, 2};
+  DLTensor slots = tensor(slot_numbers, kDLInt, 64, 1, step), scale = tensor(&half, kDLFloat, 32, 0, NULL);
+  DLTensor key = tensor(key_values, kDLFloat, 32, 2, step), value = tensor(value_values, kDLFloat, 32, 2, step);
+  DLTensor keys = tensor(key_cache, FLOAT8_E4M3FN, 8, 3, shape), values = tensor(value_cache, kDLBfloat, 16, 3, shape);
+
+  nds_conversion fp8 = {.size = sizeof fp8, .scale = &scale}; // the type of the keys says float8_e4m3fn
+  nds_conversion bf16 = {.size = sizeof bf16};
+  nds_write writes[] = {
+      {.size = sizeof(nds_write), .data = &keys, .updates = &key, .conversion = &fp8},
+      {.size = sizeof(nds_write), .data = &values, .updates = &value, .conversion = &bf16},
+  };
+  if (nds_write_paged(&slots, writes, 2, NULL) != NDS_OK) return failed("nds_write_paged");
+  printf("keys:");
+  for (size_t i = 0; i < 8; i++) printf(" %02x", key_cache[i]);
+  printf("\n");
+  const uint8_t expected_keys[8] = {0x4c, 0x50, 0, 0, 0, 0, 0x40, 0x48}; // 6 8, 0 0, 0 0, 2 4
+  const uint16_t expected_values[8] = {0x4000, 0x3f00, 0, 0, 0, 0, 0x3f80, 0xbf80};
+  if (memcmp(key_cache, expected_keys, sizeof expected_keys) != 0) return wrong("the cache of the keys");
+  if (memcmp(value_cache, expected_values, sizeof expected_values) != 0) return wrong("the cache of the values");
+
+  // Slots 0 and 3 change places, in both caches.
+  int64_t from_slots[2] = {0, 3}, to_slots[2] = {3, 0}, two[] = {2};
+  DLTensor from = tensor(from_slots, kDLInt, 64, 1, two), to = tensor(to_slots, kDLInt, 64, 1, two);
+  DLTensor *caches[] = {&keys, &values};
+  if (nds_move_slots(&from, &to, caches, 2, NULL) != NDS_OK) return failed("nds_move_slots");
+  if (key_cache[0] != 0x40 || key_cache[7] != 0x50) return wrong("the cache after the move");
+  return 0;
+}
+
 int main(void) {
   float table_values[6] = {0};
   int64_t row_numbers[3] = {0, 2, -1}; // -1 is the last row, so row 2 occurs twice
@@ -80,5 +117,5 @@ int main(void) {
   if (status != NDS_INDEX_OUT_OF_BOUNDS || info.status != (int32_t)status) return wrong("the status");
   if (info.tuple != 1 || info.axis != 0 || info.axis_size != 3 || info.index != 7) return wrong("the facts");
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the error");
-  return 0;
+  return write_caches();
 }

@@ -52,10 +52,10 @@ unsafe fn move_rows(
 /// from[i], as if all rows were read before the first row is written. The rows are the slices along
 /// axis. The tensors have the same number of rows, and may have different element types, shapes and
 /// strides. The lists from and to have one shape and any integer types. Row numbers never count from
-/// the end. If several moves have the same destination, the last of them stays. Of the options, the
-/// call uses bounds (0, 1 and 3), reject_duplicates, max_threads, pool and goal. A move with a row
-/// number that bounds skips is not made, but a row number that is too large is an error for every
-/// value of bounds.
+/// the end. If several moves have the same destination, the last of them stays. The call
+/// uses the options bounds (0, 1 and 3), reject_duplicates, max_threads, pool and goal. If bounds is
+/// 1 or 3, a move with a negative row number is not made. A row number that is too large is an error
+/// for every value of bounds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_move_rows(
     from: *const DLTensor,

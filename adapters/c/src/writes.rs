@@ -23,14 +23,16 @@ use crate::structs::{self, Sized32};
 pub struct nds_conversion {
     /// sizeof(nds_conversion), as the caller's header defines it.
     pub size: u32,
-    /// Format of the elements of data. 0: the element type of data. 1: float32. 2: float16.
-    /// 3: bfloat16. 4: float8_e4m3fn. 5: float8_e5m2. 6: int8. 7: uint8. 8: int4. 9: uint4. Data of
-    /// the formats 4, 5, 8 and 9 may have the element type int8 or uint8. One element of data has
+    /// Format of the elements of data: 0 the element type of data, 1 float32, 2 float16, 3 bfloat16,
+    /// 4 float8_e4m3fn, 5 float8_e5m2, 6 int8, 7 uint8, 8 int4, 9 uint4. Data of the formats 4, 5, 8
+    /// and 9 may have the element type int8 or uint8. One element of data has
     /// two 4-bit integers, the first of them in the low 4 bits.
     pub format: i32,
-    /// Rounding. 0: to the nearest value, ties to even, as torch does. 1: as 0, but magnitudes
-    /// above the largest finite value become this value, as ONNX Cast with saturate does. 2: as 1,
-    /// and NaN becomes the largest value, as vLLM does. 3: toward zero, and otherwise as 2.
+    /// Rounding: 0 to nearest, 1 saturate, 2 saturate NaN, 3 truncate. The values 0 to 2 round to
+    /// the nearest value, ties to even. With 0, a value that is too large becomes infinity, or NaN
+    /// in float8_e4m3fn. With 1, its magnitude becomes the largest finite value, as in ONNX Cast
+    /// with saturate. With 2, also NaN becomes the largest finite value, as in vLLM. The value 3
+    /// rounds toward zero, and is otherwise the same as 2.
     pub rounding: i32,
     /// Use of scale. 0: the value is divided by the scale. 1: the value is multiplied by the
     /// reciprocal of the scale.
@@ -184,8 +186,8 @@ impl nds_conversion {
         Ok(conversion)
     }
 
-    /// Returns the format in data of the type `data`. A type of which the crate knows only the size
-    /// names its format, and no other format is stored in it.
+    /// Returns the format in data of the type `data`. If the crate only moves elements of this type,
+    /// the type names its format, and no other format is stored in it.
     fn format_in(&self, data: DLDataType) -> Result<Option<Format>, Failure> {
         const COUNT: usize = Format::ALL.len() + 1;
         let meanings: [Option<Format>; COUNT] =

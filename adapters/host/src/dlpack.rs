@@ -101,8 +101,8 @@ impl DLDataType {
         })
     }
 
-    /// Returns the format that this type names, if a converting write can store elements of this
-    /// type. `None` for integers: the same type code serves all formats that are stored as bytes.
+    /// Returns the float format that this type names, if converting writes have this format. Types
+    /// of integers name no format, because hosts store several formats as bytes.
     #[inline]
     pub const fn format(self) -> Option<Format> {
         Some(match (self.code, self.bits, self.lanes) {

@@ -106,8 +106,8 @@ impl<'py> Sources<'py> {
             scaling: self.rules.scaling,
         };
         let is_plain = self.rules == plain && self.scale.is_none() && self.zero_point.is_none();
-        // A list or a number has no element type of its own. It gets the type of `data` if `data`
-        // has arithmetic.
+        // A list or a number has no element type. It gets the type of `data` if `data` has
+        // arithmetic.
         let is_same = match updates.is_converted() {
             true => data.plain().is_some(),
             false => updates.has_type_of(&data) || differs_in_order(&updates, &data),
@@ -359,10 +359,11 @@ impl PyWrite {
 ///         may be stored as uint8 or int8. 4-bit integers are stored as uint8 or int8, two in an
 ///         element, the first of them in the low 4 bits. The last axis of `updates` is then twice
 ///         as long as the last axis of `data`.
-///     rounding: ``"nearest even"`` rounds as torch: a value that is too large for float8_e4m3fn
-///         becomes NaN. ``"saturate"`` clamps to the largest finite value, as ONNX.
-///         ``"saturate nan"`` also replaces NaN by this value, as vLLM. ``"truncate"`` rounds toward
-///         zero, and otherwise as ``"saturate nan"``. Integers are clamped with every rounding.
+///     rounding: ``"nearest even"`` rounds as torch. A value that is too large becomes infinity, or
+///         NaN in float8_e4m3fn. ``"saturate"`` clamps to the largest finite value, as ONNX, and as
+///         torch 2.15 for float8_e4m3fn. ``"saturate nan"`` also replaces NaN by this value, as
+///         vLLM. ``"truncate"`` rounds toward zero, and otherwise as ``"saturate nan"``. Integers
+///         are clamped with every rounding.
 ///     scaling: ``"divide"`` divides a value by its scale. ``"reciprocal"`` multiplies it by
 ///         ``1 / scale``, as vLLM.
 ///     scale: float32 numbers of a shape that broadcasts to the shape of `updates`: a number for the
@@ -381,9 +382,8 @@ impl PyWrite {
 /// Raises:
 ///     IndexError: a slot is out of bounds.
 ///     TypeError: element types do not fit, or slots are not integers.
-///     ValueError: a shape or an option is wrong, a scale is not positive and finite, a zero point
-///         is out of range, `data` is a read-only numpy array, or `data` shares memory with another
-///         argument.
+///     ValueError: a shape, an option, a scale or a zero point is wrong, `data` is a read-only numpy
+///         array, or `data` shares memory with another argument.
 ///     BufferError: `data` is an array of a library other than numpy, and is read-only or may be
 ///         read-only.
 ///

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 FOLDER = pathlib.Path(__file__).parent.parent / "examples"
-NAMES = ("histogram", "graph_layer", "kv_cache")
+NAMES = ("histogram", "graph_layer", "kv_cache", "paged_cache")
 
 
 def run(name, folder):
@@ -43,7 +43,7 @@ def test_examples_of_the_documentation():
     assert results.attempted and results.failed == 0
 
 
-@pytest.mark.parametrize("name", ["histogram", "kv_cache"])
+@pytest.mark.parametrize("name", ["histogram", "kv_cache", "paged_cache"])
 def test_torch_may_be_missing(name, tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('no torch')")
     code = (

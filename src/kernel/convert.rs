@@ -27,7 +27,7 @@ use self::load::{Apply, Dividing, Load, Multiplying, Source};
 use self::narrow::{E4m3Fn, E5m2, Integer, Narrow, Round, Target};
 use self::narrow::{NearestEven, Saturate, SaturateNan, Truncate};
 use super::InstructionSet;
-use super::dispatch::compiled;
+use super::dispatch::compiled_for_512 as compiled;
 use super::half::{Bf16, F16};
 use crate::conversion::{Format, Rounding, Scaling};
 use crate::element::DType;
@@ -127,9 +127,8 @@ fn by_scaling<S: Source, T: Target, R: Round>((_, scaling, isa): Choice) -> Conv
 fn by_isa<S: Source, T: Target, R: Round, A: Apply>(isa: InstructionSet) -> ConvertFn {
     match isa {
         InstructionSet::Portable => run::<S, T, R, A, { InstructionSet::Portable as usize }>,
-        InstructionSet::Avx2 | InstructionSet::Avx512 => {
-            run::<S, T, R, A, { InstructionSet::Avx2 as usize }>
-        }
+        InstructionSet::Avx2 => run::<S, T, R, A, { InstructionSet::Avx2 as usize }>,
+        InstructionSet::Avx512 => run::<S, T, R, A, { InstructionSet::Avx512 as usize }>,
     }
 }
 

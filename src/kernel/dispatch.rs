@@ -46,6 +46,33 @@ pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     }
 }
 
+/// As [`compiled`], with an instance for AVX-512.
+pub(super) const fn compiled_for_512<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512 => run_avx512::<K>,
+        _ => compiled::<K>(isa),
+    }
+}
+
+/// Runs the instance of the loop `K` for AVX-512.
+///
+/// # Safety
+///
+/// As for [`Kernel::run`]. The machine has [`InstructionSet::Avx512`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+unsafe fn run_avx512<K: Kernel>(
+    dst: *mut u8,
+    src: *const u8,
+    list: &[K::Entry],
+    form: K::Form<'_>,
+) {
+    // SAFETY: the caller guarantees what `Kernel::run` requires, and that the machine has AVX-512,
+    // which includes AVX2.
+    unsafe { K::run::<true>(dst, src, list, form) }
+}
+
 /// Runs the portable instance of the loop `K`. [`compiled`] returns this function instead of
 /// `K::run`, because `K::run` would be compiled again in every module that names it.
 ///

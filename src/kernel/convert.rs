@@ -11,8 +11,9 @@
 //! source ──load: widen, scale──> f32 values ──narrow: round──> codes ──> destination
 //! ```
 //!
-//! 9 loops load and 32 loops narrow, so their combinations share code. A loop that does both at
-//! once would exist 684 times for each instruction set.
+//! 6 loops load and 36 loops narrow, so their combinations share code. There would be 324 loops that
+//! do both at once, for each instruction set. Values that need no loading are narrowed where they
+//! are.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 
@@ -27,7 +28,7 @@ use self::load::{Apply, Dividing, Load, Multiplying, Source};
 use self::narrow::{E4m3Fn, E5m2, Integer, Narrow, Round, Target};
 use self::narrow::{NearestEven, Saturate, SaturateNan, Truncate};
 use super::InstructionSet;
-use super::dispatch::compiled_for_512 as compiled;
+use super::dispatch::compiled_for_avx512;
 use super::half::{Bf16, F16};
 use crate::conversion::{Format, Rounding, Scaling};
 use crate::element::DType;
@@ -124,11 +125,19 @@ fn by_scaling<S: Source, T: Target, R: Round>((_, scaling, isa): Choice) -> Conv
     }
 }
 
+/// Returns the function for `isa`.
+///
+/// On Zen 5, AVX-512 doubles the speed of all conversions to 8 bits and to `f16`, and makes those to
+/// `bf16` and from 16 bits to `f32` 1.1 to 1.7 times as fast as AVX2. From `f32` to `f32`, AVX-512
+/// takes 1.05 to 1.2 times as long as AVX2.
 fn by_isa<S: Source, T: Target, R: Round, A: Apply>(isa: InstructionSet) -> ConvertFn {
+    let is_f32_to_f32 = S::IS_F32 && size_of::<T::Stored>() == size_of::<f32>();
     match isa {
         InstructionSet::Portable => run::<S, T, R, A, { InstructionSet::Portable as usize }>,
-        InstructionSet::Avx2 => run::<S, T, R, A, { InstructionSet::Avx2 as usize }>,
-        InstructionSet::Avx512 => run::<S, T, R, A, { InstructionSet::Avx512 as usize }>,
+        InstructionSet::Avx512 if !is_f32_to_f32 => {
+            run::<S, T, R, A, { InstructionSet::Avx512 as usize }>
+        }
+        _ => run::<S, T, R, A, { InstructionSet::Avx2 as usize }>,
     }
 }
 
@@ -146,8 +155,8 @@ unsafe fn run<S: Source, T: Target, R: Round, A: Apply, const ISA: usize>(
     let loops = const {
         let isa = InstructionSet::ALL[ISA];
         &Loops {
-            load: compiled::<Load<S, A>>(isa),
-            narrow: compiled::<Narrow<T, R>>(isa),
+            load: compiled_for_avx512::<Load<S, A>>(isa),
+            narrow: compiled_for_avx512::<Narrow<T, R>>(isa),
             size: size_of::<T::Stored>(),
             packed: T::PACKED,
             reciprocal: A::RECIPROCAL,
@@ -416,13 +425,16 @@ impl<T: Copy> Column<T> {
     /// `range` has at most [`BLOCK`] elements. They are initialised, aligned and valid for reads.
     unsafe fn copied(&mut self, range: Range<usize>, change: impl Fn(T) -> T) -> &[T] {
         let len = range.len();
-        if self.step != 0 || range.start == 0 {
-            for (element, i) in self.buffer[..len].iter_mut().zip(range) {
+        let buffer = &mut self.buffer[..len];
+        if self.step != 0 {
+            for (element, i) in buffer.iter_mut().zip(range) {
+                let from = self.first.wrapping_offset(i.cast_signed() * self.step);
                 // SAFETY: the caller guarantees the elements of `range`.
-                element.write(change(unsafe {
-                    *self.first.wrapping_offset(i.cast_signed() * self.step)
-                }));
+                element.write(change(unsafe { *from }));
             }
+        } else if range.start == 0 {
+            // SAFETY: as above.
+            buffer.fill(MaybeUninit::new(change(unsafe { *self.first })));
         }
         // SAFETY: this call has written `len` elements, or the first call has written at least
         // `len` elements.

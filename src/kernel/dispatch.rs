@@ -37,7 +37,8 @@ pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
 /// Returns the instance of the loop `K` for `isa`. Only machines with `isa` may call the instance.
-/// Loops have no instance for AVX-512: for AVX-512, the function returns the instance for AVX2.
+/// For AVX-512, the function returns the instance for AVX2. Only loops for which AVX-512 was measured
+/// to be faster have an instance for AVX-512, which [`compiled_for_avx512`] returns.
 pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -46,8 +47,9 @@ pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     }
 }
 
-/// As [`compiled`], with an instance for AVX-512.
-pub(super) const fn compiled_for_512<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
+/// Returns the instance of the loop `K` for `isa`, as [`compiled`]. For AVX-512, the function returns
+/// an instance for AVX-512.
+pub(super) const fn compiled_for_avx512<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     match isa {
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx512 => run_avx512::<K>,
@@ -55,7 +57,7 @@ pub(super) const fn compiled_for_512<K: Kernel>(isa: InstructionSet) -> KernelFn
     }
 }
 
-/// Runs the instance of the loop `K` for AVX-512.
+/// Runs the instance of the loop `K` for AVX-512 F, BW, DQ and VL, and POPCNT.
 ///
 /// # Safety
 ///

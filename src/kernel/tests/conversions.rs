@@ -1,6 +1,12 @@
 //! Tests that compare every conversion, on every instruction set of this machine, with a search
 //! over the codes of the format.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "random bits are truncated, and other numbers are small"
+)]
+
 use super::super::convert::{ConvertRun, convert_fn};
 use super::{Bits, Buffer};
 use crate::conversion::{Format, Rounding, Scaling};
@@ -224,6 +230,15 @@ fn code(bytes: &[u8], format: Format, position: usize) -> u32 {
     }
 }
 
+/// Returns the bytes of a destination element.
+fn stored(code: u32, size: usize) -> Vec<u8> {
+    match size {
+        4 => code.to_ne_bytes().to_vec(),
+        2 => (code as u16).to_ne_bytes().to_vec(),
+        _ => vec![code as u8],
+    }
+}
+
 /// Converts all elements of `src` with every rounding, every format and every instruction set, and
 /// compares each result with the reference.
 fn check_all(from: DType, src: &[u8], scale: Option<f32>, scaling: Scaling) {
@@ -427,12 +442,10 @@ impl Case {
         let size = size(self.format);
         let before: Vec<u8> = (0..self.dst.1 * size).map(|_| bits.next() as u8).collect();
         let mut expected = before.clone();
-        assert!(cfg!(target_endian = "little"), "the bytes below");
         for i in 0..self.len {
             let at = self.dst.0.position(i, 0) * size;
             let code = self.expected(src.content(), &scales, &zeros, i);
-            let bytes = code.to_le_bytes();
-            expected[at..at + size].copy_from_slice(&bytes[..size]);
+            expected[at..at + size].copy_from_slice(&stored(code, size));
         }
         let run = ConvertRun {
             len: self.len,
@@ -513,80 +526,6 @@ fn other_types_have_no_conversion() {
             let isa = InstructionSet::Portable;
             let function = convert_fn(from, format, Rounding::Saturate, Scaling::Divide, isa);
             assert_eq!(function.is_some(), is_float, "{from} to {format}");
-        }
-    }
-}
-/// Prints the rate of each conversion, from the L2 cache.
-#[test]
-#[ignore = "measures"]
-fn speed() {
-    const LEN: usize = 1 << 16;
-    let mut bits = super::Bits(3);
-    let floats: Vec<f32> = (0..LEN)
-        .map(|_| (bits.next() % 100_000) as f32 * 0.005 - 250.0)
-        .collect();
-    let halves: Vec<u16> = floats.iter().map(|f| (f.to_bits() >> 16) as u16).collect();
-    let f16: Vec<u16> = (0..LEN)
-        .map(|_| (bits.next() % 0x5000) as u16 + 0x800)
-        .collect();
-    let scales = vec![1.5_f32; LEN];
-    let mut dst = vec![0_u32; LEN];
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for from in [DType::F32, DType::BF16, DType::F16] {
-        for to in Format::ALL {
-            for rounding in Rounding::ALL {
-                let name = format!("{from} {to} {rounding}");
-                if !name.contains(&only) {
-                    continue;
-                }
-                print!("{name:32}");
-                for &isa in InstructionSet::available() {
-                    print!(" | {isa}:");
-                    for (scale, step, scaling) in [
-                        (std::ptr::null(), 0, Scaling::Divide),
-                        (scales.as_ptr(), 0, Scaling::Divide),
-                        (scales.as_ptr(), 0, Scaling::Reciprocal),
-                        (scales.as_ptr(), 1, Scaling::Divide),
-                        (scales.as_ptr(), 7, Scaling::Divide),
-                    ] {
-                        let strided = step == 7;
-                        let step = if strided { 0 } else { step };
-                        let packed = if to.is_packed() { 2 } else { 1 };
-                        let run = ConvertRun {
-                            len: if strided { 128 } else { LEN / packed },
-                            dst_step: if strided { 64 } else { 1 },
-                            src_step: packed as isize,
-                            src_pair: 1,
-                            scale,
-                            scale_step: step,
-                            scale_pair: 0,
-                            zero: std::ptr::null(),
-                            zero_step: 0,
-                            zero_pair: 0,
-                        };
-                        let src = match from {
-                            DType::F32 => floats.as_ptr().cast(),
-                            DType::F16 => f16.as_ptr().cast(),
-                            _ => halves.as_ptr().cast::<u8>(),
-                        };
-                        let function =
-                            convert_fn(from, to, rounding, scaling, isa).expect("a float");
-                        let mut best = f64::MAX;
-                        for _ in 0..12 {
-                            let start = std::time::Instant::now();
-                            for _ in 0..8 {
-                                unsafe { function(dst.as_mut_ptr().cast(), src, &run) };
-                            }
-                            best = best.min(start.elapsed().as_secs_f64() / 8.0);
-                        }
-                        print!(
-                            " {:5.2}",
-                            if strided { 128 * packed } else { LEN } as f64 / best * 1e-9
-                        );
-                    }
-                }
-                println!();
-            }
         }
     }
 }

@@ -20,8 +20,9 @@ use common::random::Random;
 use common::request::Request;
 use common::{Tensor, elements};
 use ndscatter::{
-    Bounds, CacheMode, Cloned, DType, Duplicates, Forward, Gather, Gradients, Reduction, Scatter,
-    ScatterError, ScatterPlan, Schedule, TensorView, TensorViewMut, release_scratch,
+    Bounds, CacheMode, Cloned, Conversion, DType, Duplicates, Forward, Gather, Gradients,
+    Reduction, Scatter, ScatterError, ScatterPlan, Schedule, TensorView, TensorViewMut, Write,
+    release_scratch,
 };
 
 /// Smallest size in bytes of the allocations that are counted and can fail.
@@ -578,4 +579,43 @@ fn errors_with_shapes_report_failed_allocations() {
         refused >= 15,
         "only {refused} allocations: the test counts too few"
     );
+}
+
+/// Two writes with one list of slots: data of many dims with duplicates and a scale, and data in
+/// another order. A failed allocation of any size leaves both unchanged.
+#[test]
+fn converting_writes_report_failed_allocations() {
+    let _turn = turn();
+    let slots = [0_i64, 5, -1, 5, 3];
+    let updates = vec![1.5_f32; 5 * 256];
+    let mut updates_shape = [2; 9];
+    updates_shape[0] = 5;
+    let scale = [0.5_f32; 2];
+    let write = |conversion: Conversion<'_>, first: &mut [u8], second: &mut [u8]| {
+        let deep = TensorViewMut::strided(first, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
+        let updates = TensorView::contiguous(&updates, &updates_shape)?;
+        let shape = [3, 2, 2, 2, 2, 2, 2, 2, 2, 2];
+        let other = TensorViewMut::contiguous(second, &shape)?;
+        Scatter::paged().write_all(
+            TensorView::from(&slots),
+            &mut [deep, other].map(|data| Write::new(data, updates).convert(conversion)),
+        )
+    };
+    let zero_point = [3_i32];
+    let conversion = Conversion::new()
+        .scale(TensorView::from(&scale))
+        .zero_point(TensorView::from(&zero_point));
+    let buffers = RefCell::new((vec![7_u8; DEEP_LEN], vec![7_u8; 3 * 512]));
+    let allocations = check_call("write_all", || {
+        // The call makes all allocations.
+        let mut buffers = buffers.borrow_mut();
+        let (first, second) = &mut *buffers;
+        first.fill(7);
+        second.fill(7);
+        let done = write(conversion, first, second);
+        let is_unchanged = first.iter().chain(&*second).all(|&byte| byte == 7);
+        assert_eq!(done.is_err(), is_unchanged, "all or nothing");
+        done
+    });
+    assert!(allocations > 10, "only {allocations} allocations");
 }

@@ -23,12 +23,12 @@ use crate::operand::AnyView;
 /// - **Packed formats.** Two 4-bit integers are one element of data. The last axis of data is half
 ///   as long as the last axis of the updates, and is a part of the window.
 ///
-/// | rules of | rounding | scaling |
-/// |---|---|---|
-/// | torch: `(x / scale).to(dtype)` | `NearestEven` | `Divide` |
-/// | ONNX: Cast with `saturate`, QuantizeLinear | `Saturate` | `Divide` |
-/// | ONNX Runtime: integer caches of GroupQueryAttention (`U4` with the zero point 8 for 4 bits) | `SaturateNan` | `Reciprocal` |
-/// | vLLM 0.33: caches of 8-bit floats on CPUs | `SaturateNan` | `Reciprocal` |
+/// | rules of | made by | rounding | scaling |
+/// |---|---|---|---|
+/// | torch: `(x / scale).to(dtype)` | [`new`](Self::new) | `NearestEven` | `Divide` |
+/// | ONNX: Cast with `saturate`, QuantizeLinear | [`onnx`](Self::onnx) | `Saturate` | `Divide` |
+/// | ONNX Runtime: caches of GroupQueryAttention | [`onnx_runtime`](Self::onnx_runtime) | `SaturateNan` | `Reciprocal` |
+/// | vLLM 0.33: caches of 8-bit floats on CPUs | [`vllm`](Self::vllm) | `SaturateNan` | `Reciprocal` |
 ///
 /// # Examples
 ///
@@ -66,6 +66,48 @@ impl<'a> Conversion<'a> {
     #[inline]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns a conversion with the rules of ONNX: Cast with `saturate = 1`, and QuantizeLinear.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Conversion, Scatter, TensorView, TensorViewMut};
+    ///
+    /// // QuantizeLinear: 1.25 / 0.5 is 2.5, which is rounded to 2, and 3 is added.
+    /// let (mut data, scale, zero_point) = ([0_u8; 2], [0.5_f32], [3]);
+    /// let quantize = Conversion::onnx()
+    ///     .scale(TensorView::from(&scale))
+    ///     .zero_point(TensorView::from(&zero_point));
+    /// Scatter::along(0).convert(quantize).in_place(
+    ///     TensorViewMut::from(&mut data),
+    ///     TensorView::from(&[1_i64, 0]),
+    ///     TensorView::from(&[1.25_f32, 1e6]),
+    /// )?;
+    /// assert_eq!(data, [255, 5]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn onnx() -> Self {
+        Self::new().rounding(Rounding::Saturate)
+    }
+
+    /// Returns a conversion with the rules of ONNX Runtime for quantised caches
+    /// (GroupQueryAttention on CPUs): the reciprocal of the scale multiplies, and NaN becomes the
+    /// largest value. Its 4-bit integers are [`Format::U4`] with the zero point 8.
+    #[inline]
+    pub fn onnx_runtime() -> Self {
+        let rounding = Rounding::SaturateNan;
+        Self::new().rounding(rounding).scaling(Scaling::Reciprocal)
+    }
+
+    /// Returns a conversion with the rules of vLLM 0.33 for caches of 8-bit floats on CPUs: the
+    /// reciprocal of the scale multiplies, and NaN becomes the largest value. The format of vLLM's
+    /// `fp8` is [`Format::F8E4M3Fn`].
+    #[inline]
+    pub fn vllm() -> Self {
+        Self::onnx_runtime()
     }
 
     /// Sets the format of the elements of data. By default, the format is the element type of data.

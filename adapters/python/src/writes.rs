@@ -361,8 +361,8 @@ impl PyWrite {
 ///         as long as the last axis of `data`.
 ///     rounding: ``"nearest even"`` rounds as torch. A value that is too large becomes infinity, or
 ///         NaN in float8_e4m3fn. ``"saturate"`` clamps to the largest finite value, as ONNX, and as
-///         torch 2.15 for float8_e4m3fn. ``"saturate nan"`` also replaces NaN by this value, as
-///         vLLM. ``"truncate"`` rounds toward zero, and otherwise as ``"saturate nan"``. Integers
+///         torch 2.12 and newer for float8_e4m3fn. ``"saturate nan"`` also replaces NaN by this
+///         value, as vLLM. ``"truncate"`` rounds toward zero, and otherwise as ``"saturate nan"``. Integers
 ///         are clamped with every rounding.
 ///     scaling: ``"divide"`` divides a value by its scale. ``"reciprocal"`` multiplies it by
 ///         ``1 / scale``, as vLLM.

@@ -14,8 +14,8 @@ LAYOUTS = {
     "columns": (lambda b, s, h, d: (b, h, d, s), lambda cache: cache.permute(0, 3, 1, 2)),
 }
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
-#: torch 2.15 clamps values that are too large for float8_e4m3fn, and earlier versions write NaN.
-#: Infinity is the result for float8_e5m2 in all versions.
+#: From 2.12 on, torch clamps values that are too large for float8_e4m3fn. Earlier versions write
+#: NaN. All versions write infinity for float8_e5m2.
 FLOAT8 = [(torch.float8_e4m3fn, "saturate"), (torch.float8_e5m2, "nearest even")]
 
 

@@ -72,7 +72,7 @@ int posix_memalign(void **memory, size_t alignment, size_t bytes) {
 enum { MOST_RANK = 9, ROWS = 64, WIDTH = 4, MOST_TUPLES = 3000, PADDED = WIDTH + 1, WARM = 100 };
 
 /* The tested action: a call, or an action with a plan. */
-typedef enum action { CALL, MAKE_PLAN, RUN_PLAN, EXPLAIN_PLAN } action;
+typedef enum action { CALL, MAKE_PLAN, RUN_PLAN, EXPLAIN_PLAN, WRITE, WRITE_PLANNED, MOVE } action;
 
 /* The fault of the action. */
 typedef enum fault {
@@ -229,6 +229,14 @@ static const test_case SINGLE_CASES[] = {
     {"another layout than planned", RUN_PLAN, SCATTER_ND, 3, 4, false, NONE, OTHER_LAYOUT, NDS_INVALID_ARGUMENT},
     {"explained", EXPLAIN_PLAN, SCATTER_ND, 3, 600, false, ADD, NOTHING, NDS_OK},
     {"explained, a gather", EXPLAIN_PLAN, GATHER, 3, 600, false, NONE, NOTHING, NDS_OK},
+    {"writes", WRITE, SCATTER_UPDATE, 3, 600, true, NONE, NOTHING, NDS_OK},
+    {"many writes", WRITE, SCATTER_UPDATE, 8, 3000, false, NONE, NOTHING, NDS_OK},
+    {"writes, an index", WRITE, SCATTER_UPDATE, 3, 600, false, NONE, BAD_INDEX, NDS_INDEX_OUT_OF_BOUNDS},
+    {"writes, updates", WRITE, SCATTER_UPDATE, 3, 4, false, NONE, BAD_UPDATES, NDS_INVALID_ARGUMENT},
+    {"writes of a plan", WRITE_PLANNED, SCATTER_UPDATE, 3, 600, false, NONE, NOTHING, NDS_OK},
+    {"moves", MOVE, SCATTER_UPDATE, 3, 600, true, NONE, NOTHING, NDS_OK},
+    {"many moves", MOVE, SCATTER_UPDATE, 8, 3000, false, NONE, NOTHING, NDS_OK},
+    {"moves, a row", MOVE, SCATTER_UPDATE, 3, 600, false, NONE, BAD_INDEX, NDS_INDEX_OUT_OF_BOUNDS},
     {"explained in no room", EXPLAIN_PLAN, SCATTER_ND, 3, 600, false, ADD, SHORT_BUFFER, NDS_INVALID_ARGUMENT},
 };
 
@@ -291,8 +299,31 @@ static void spoil(made *made, fault fault) {
   }
 }
 
+/* Writes the updates to the output, with a conversion. A null `plan` selects a call without a plan. */
+static nds_status write_converted(made *made, const nds_plan *plan) {
+  const problem *p = &made->problem;
+  nds_conversion conversion = {.size = sizeof conversion, .rounding = 1};
+  nds_write write = {sizeof write, &made->output, &p->updates, &conversion};
+  if (plan != NULL) {
+    return nds_plan_write(plan, &write, 1, p->options);
+  }
+  return nds_write_update(&p->indices, p->axis, &write, 1, p->options);
+}
+
+/* Moves rows of the output. The numbers of the rows to read are the indices. */
+static nds_status move(made *made) {
+  static int64_t to[MOST_TUPLES];
+  const problem *p = &made->problem;
+  for (int64_t i = 0; i < MOST_TUPLES; i++) {
+    to[i] = i * 7 % ROWS;
+  }
+  DLTensor destinations = p->indices, *tensors[] = {&made->output};
+  destinations.data = to;
+  return nds_move_rows(&p->indices, &destinations, p->axis, tensors, 1, p->options);
+}
+
 /* Runs the action.
- * RUN_PLAN and EXPLAIN_PLAN use a plan that exists before the action, so no allocation of making this plan fails. */
+ * RUN_PLAN, EXPLAIN_PLAN and WRITE_PLANNED use a plan that exists before the action, so no allocation of making this plan fails. */
 static nds_status act(made *made, nds_plan **plan, const test_case *c) {
   static char text[4096];
   size_t length = c->fault == SHORT_BUFFER ? 3 : sizeof text;
@@ -309,6 +340,11 @@ static nds_status act(made *made, nds_plan **plan, const test_case *c) {
     return nds_plan_run(*plan, data, updates, output, p->options);
   case EXPLAIN_PLAN:
     return nds_plan_explain(*plan, text, &length);
+  case WRITE:
+  case WRITE_PLANNED:
+    return write_converted(made, *plan);
+  case MOVE:
+    return move(made);
   }
   return NDS_INTERNAL;
 }
@@ -321,7 +357,7 @@ static int act_in_child(const test_case *c, unsigned long number, bool follow) {
   make_problem(&made, c->operator_, c->rank, c->tuples, c->strided);
   made.options.reduction = c->reduction;
   nds_plan *plan = NULL;
-  if (c->action == RUN_PLAN || c->action == EXPLAIN_PLAN) {
+  if (c->action == RUN_PLAN || c->action == EXPLAIN_PLAN || c->action == WRITE_PLANNED) {
     CHECK_OK(make_plan(&made.problem, &plan));
   }
   spoil(&made, c->fault);

@@ -72,9 +72,9 @@ impl From<ScatterError> for Failure {
 
 fn status_of(error: &ScatterError) -> nds_status {
     match error {
-        ScatterError::IndexOutOfBounds { .. } | ScatterError::WriteIndex { .. } => {
-            nds_status::NDS_INDEX_OUT_OF_BOUNDS
-        }
+        ScatterError::IndexOutOfBounds { .. }
+        | ScatterError::WriteIndex { .. }
+        | ScatterError::RowOutOfBounds { .. } => nds_status::NDS_INDEX_OUT_OF_BOUNDS,
         ScatterError::DuplicateIndex { .. } => nds_status::NDS_DUPLICATE_INDEX,
         ScatterError::Misaligned { .. }
         | ScatterError::OverlapUndecided { .. }
@@ -112,6 +112,17 @@ fn facts_of(error: &ScatterError) -> Facts {
             tuple: count(batch),
             axis_size: count(cache_len),
             index: clamped(index),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::RowOutOfBounds {
+            position,
+            row,
+            rows,
+            ..
+        } => Facts {
+            tuple: count(position),
+            axis_size: count(rows),
+            index: clamped(row),
             ..Facts::UNKNOWN
         },
         ScatterError::DuplicateIndex { tuple, earlier } => Facts {

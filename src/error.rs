@@ -278,8 +278,8 @@ pub enum ScatterError {
         block_size: usize,
     },
 
-    /// The data of [`Scatter::paged`](crate::Scatter::paged) does not have the two axes of a paged
-    /// cache.
+    /// The data of [`Scatter::paged`](crate::Scatter::paged), or a tensor of
+    /// [`MoveRows::paged`](crate::MoveRows::paged), does not have the two axes of a paged cache.
     #[error(
         "a paged cache needs axis 0 (the blocks) and axis 1 (the rows of a block), but `data` has rank {rank}"
     )]

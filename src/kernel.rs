@@ -8,10 +8,6 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg_attr(
-    not(test),
-    allow(dead_code, reason = "writes that convert will call these")
-)]
 mod convert;
 mod copy;
 mod dispatch;
@@ -36,7 +32,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod vector;
-#[allow(unused_imports, reason = "writes that convert will use these")]
 pub(crate) use convert::{ConvertFn, ConvertRun, convert_fn};
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};

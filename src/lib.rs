@@ -57,6 +57,9 @@
 //! [`Scatter::backward`] and [`Gather::backward`] compute gradients. [`Scatter::forward`] makes a
 //! forward pass, and keeps the tensors that its gradient needs.
 //!
+//! [`MoveRows`] moves rows of tensors onto rows of the same tensors, for example to reorder the
+//! beams of a KV cache.
+//!
 //! The functions [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and [`tensor_scatter`]
 //! scatter in place, without a builder.
 //!

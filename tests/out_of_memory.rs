@@ -20,9 +20,9 @@ use common::random::Random;
 use common::request::Request;
 use common::{Tensor, elements};
 use ndscatter::{
-    Bounds, CacheMode, Cloned, Conversion, DType, Duplicates, Forward, Gather, Gradients,
-    Reduction, Scatter, ScatterError, ScatterPlan, Schedule, TensorView, TensorViewMut, Write,
-    release_scratch,
+    AnyViewMut, Bounds, CacheMode, Cloned, Conversion, DType, Duplicates, Forward, Gather,
+    Gradients, MoveRows, Reduction, Scatter, ScatterError, ScatterPlan, Schedule, TensorView,
+    TensorViewMut, Write, release_scratch,
 };
 
 /// Smallest size in bytes of the allocations that are counted and can fail.
@@ -459,6 +459,69 @@ fn tensors_of_many_dims_report_failed_allocations() {
     });
     assert!(
         refused > 100,
+        "only {refused} allocations: the test counts too few"
+    );
+}
+
+/// Moves of rows of tensors of many dims and of foreign tensors. The lists have skipped moves,
+/// duplicates, chains and cycles.
+#[test]
+fn moves_report_failed_allocations() {
+    let _turn = turn();
+    let alone = ndscatter::Execution::new().pool(&Sequential);
+    let moves = MoveRows::along(0).bounds(Bounds::Skip).execution(alone);
+    let deep = RefCell::new(vec![7.0_f32; DEEP_LEN]);
+    let (from, to) = ([2_i64, 0, -1, 0, 1], [1_i64, 2, 0, 2, 0]);
+    let lists = || (TensorView::from(&from), TensorView::from(&to));
+    // Returns a checksum of the result. The closure itself allocates nothing.
+    let run = |memory: &RefCell<Vec<f32>>,
+               call: &dyn Fn(&mut [f32]) -> Result<(), ScatterError>| {
+        let memory = &mut *memory.borrow_mut();
+        let old = || (0..1009_u16).cycle().map(f32::from);
+        (memory.iter_mut().zip(old())).for_each(|(value, old)| *value = old);
+        let done = call(memory);
+        let is_untouched = memory.iter().zip(old()).all(|(&value, old)| value == old);
+        assert!(
+            done.is_ok() || is_untouched,
+            "a tensor was written before the error"
+        );
+        let bits = memory.iter().map(|value| u64::from(value.to_bits()));
+        done.map(|()| bits.fold(0, |sum: u64, bits| sum.rotate_left(7) ^ bits))
+    };
+    let mut refused = check_call("many dims", || {
+        run(&deep, &|memory| {
+            let view = TensorViewMut::strided(memory, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
+            moves.in_place([view], lists().0, lists().1)
+        })
+    });
+    refused += check_call("many dims, planned", || {
+        let plan = moves.plan(3, lists().0, lists().1)?;
+        run(&deep, &|memory| {
+            let view = TensorViewMut::strided(memory, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
+            plan.run().execution(alone).in_place([view])
+        })
+    });
+    // A large call: 600 moves of 512 rows of 1200 bytes, in two foreign tensors.
+    let (rows, len) = (512, 300);
+    let large = RefCell::new(vec![0.0_f32; 2 * rows * len]);
+    let of = |scale: usize| -> Vec<usize> { (0..600).map(|at| at * scale % rows).collect() };
+    let (from, to) = (of(5), of(3));
+    let shape = [rows, len];
+    refused += check_call("large", || {
+        run(&large, &|memory| {
+            let layout = ndscatter::Layout::contiguous(&shape);
+            let start: *mut u8 = memory.as_mut_ptr().cast();
+            let view = |at: usize| {
+                // SAFETY: the tensor is one of the two halves of `memory`, which only the call
+                // accesses.
+                unsafe { AnyViewMut::from_raw_parts(start.add(at), DType::F32, layout) }
+            };
+            let views = [view(0)?, view(4 * rows * len)?];
+            moves.in_place(views, TensorView::from(&from), TensorView::from(&to))
+        })
+    });
+    assert!(
+        refused > 40,
         "only {refused} allocations: the test counts too few"
     );
 }

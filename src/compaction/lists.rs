@@ -85,7 +85,8 @@ impl Lists {
 
 /// Returns an error if the two lists have different shapes, or elements that are not integers.
 pub(super) fn check_shapes(from: &Indices<'_>, to: &Indices<'_>) -> Result<(), ScatterError> {
-    (from.integers()?, to.integers()?);
+    from.integers()?;
+    to.integers()?;
     if from.layout().shape() == to.layout().shape() {
         return Ok(());
     }

@@ -176,8 +176,8 @@ impl MoveRows<'_> {
     /// # Errors
     ///
     /// - [`ScatterError::UnsupportedOption`] for [`Bounds::Clamp`].
-    /// - [`ScatterError::AxisOutOfRange`] if a tensor does not have the axis. The slots of a paged
-    ///   cache need the axes 0 and 1.
+    /// - [`ScatterError::AxisOutOfRange`] if a tensor does not have the axis, and
+    ///   [`ScatterError::PagedRank`] if a paged cache does not have the axes 0 and 1.
     /// - [`ScatterError::RowCount`] if a tensor has another number of rows than the first one.
     /// - [`ScatterError::Uninitialized`] for a view that is only written
     ///   ([`AnyViewMut::uninit_from_raw_parts`]).

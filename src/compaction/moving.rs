@@ -18,8 +18,9 @@ use crate::kernel::{Job, Kernels, RunsFn, Steps};
 use crate::memory::with_room;
 use crate::plan::{Dim, Span};
 
-/// Bytes that a call writes, below which it runs on the calling thread.
-const SMALL_BYTES: usize = 256 << 10;
+/// Bytes that a call writes, below which it runs on the calling thread. On a hot cache, rows of
+/// these bytes take 15 microseconds, and a worker begins 5 to 30 microseconds late.
+const SMALL_BYTES: usize = 512 << 10;
 
 /// Maximum bytes of a run that the moves of a group move before the next piece of the run. The
 /// source of one move is the destination of another, and is still in the first-level cache then.

@@ -1,14 +1,21 @@
 //! Orders moves so that each row is read before it is overwritten.
 //!
-//! Each destination has one move. A move *frees* its source: if another move overwrites this row,
-//! the other move must come later. It is the *parent* of the first move. A move has at most one
-//! parent, so moves form trees, and trees around one cycle. This module knows row numbers. It does
-//! not know tensors or tasks.
+//! Each destination has one move. The *parent* of a move is the move that overwrites its source, if
+//! there is one. The parent must run later. A move has at most one parent, so moves form trees, and
+//! trees around one cycle. This module knows row numbers. It does not know tensors or tasks.
 
 use super::lists::Lists;
 use crate::error::ScatterError;
 use crate::memory::{out_of_memory, with_room};
 use crate::plan::Sorted;
+
+/// Maximum length of a list of moves that is sorted by comparisons. For longer lists, a radix sort
+/// is faster.
+const SHORT_LIST: usize = 256;
+
+/// Maximum number of rows for each move in a table with one entry for each row. If the destinations
+/// lie farther apart, a binary search finds the move to a row.
+const TABLE_ROWS: usize = 8;
 
 /// Mark of a missing move.
 const NONE: usize = usize::MAX;
@@ -28,8 +35,8 @@ pub(super) struct Group {
     pub(super) start: usize,
     /// Position after the last move.
     pub(super) end: usize,
-    /// Whether the first move overwrites the source of the last move, or another move before the
-    /// last one does. The source of the last move must then be saved before the first move.
+    /// Whether a move before the last one overwrites the source of the last move. The source must
+    /// then be saved before the first move.
     pub(super) is_cycle: bool,
 }
 
@@ -80,7 +87,10 @@ fn last_moves(lists: &Lists, rows: usize) -> Result<Vec<Move>, ScatterError> {
     let listed = lists.from.len();
     let number = |tuple| lists.to.get(tuple);
     let is_ascending = (1..listed).all(|tuple| number(tuple - 1) < number(tuple));
-    let mut sorted = Sorted::new(&lists.to, rows as u64, is_ascending)?;
+    let mut sorted = match listed {
+        ..=SHORT_LIST if !is_ascending => Sorted::by_comparisons(&lists.to)?,
+        _ => Sorted::new(&lists.to, rows as u64, is_ascending)?,
+    };
     sorted.keep_last(&lists.to);
     let mut moves = with_room(sorted.len(listed))?;
     for position in 0..sorted.len(listed) {
@@ -102,15 +112,19 @@ fn parents_of(moves: &[Move]) -> Result<Vec<usize>, ScatterError> {
     let (Some(first), Some(last)) = (moves.first(), moves.last()) else {
         return Ok(parents);
     };
-    let written = first.to..=last.to;
-    parents.extend(moves.iter().map(|&Move { from, .. }| {
-        if !written.contains(&from) {
-            return NONE;
+    let (first, rows) = (first.to, last.to - first.to + 1);
+    let sources = moves.iter().map(|&Move { from, .. }| from);
+    if rows / TABLE_ROWS <= moves.len() {
+        let mut writer = filled(rows, NONE)?;
+        for (at, &Move { to, .. }) in moves.iter().enumerate() {
+            writer[to - first] = at;
         }
-        moves
-            .binary_search_by_key(&from, |other| other.to)
-            .unwrap_or(NONE)
-    }));
+        let of = |from: usize| writer.get(from.wrapping_sub(first)).copied();
+        parents.extend(sources.map(|from| of(from).unwrap_or(NONE)));
+    } else {
+        let of = |from: usize| moves.binary_search_by_key(&from, |other| other.to);
+        parents.extend(sources.map(|from| of(from).unwrap_or(NONE)));
+    }
     Ok(parents)
 }
 
@@ -239,4 +253,106 @@ fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>, ScatterError> {
     let mut values = with_room(len)?;
     values.resize(len, value);
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Group, Move, Order, SHORT_LIST};
+    use crate::TensorView;
+    use crate::compaction::lists::Lists;
+    use crate::reduction::{Bounds, Duplicates};
+
+    fn order(from: &[usize], to: &[usize], rows: usize) -> Order {
+        let (from, to) = (TensorView::from(from).into(), TensorView::from(to).into());
+        let lists = Lists::read(&from, &to, rows, Bounds::Error, Duplicates::Allow);
+        Order::new(&lists.expect("rows in range"), rows).expect("memory")
+    }
+
+    /// Runs the moves of one group, or of all single moves.
+    fn run(rows: &mut [usize], moves: &[Move], is_cycle: bool) {
+        let (last, before) = moves.split_last().expect("a move");
+        let saved = rows[last.from];
+        before
+            .iter()
+            .for_each(|&Move { from, to }| rows[to] = rows[from]);
+        rows[last.to] = if is_cycle { saved } else { rows[last.from] };
+    }
+
+    /// Groups may run in any order, and single moves too.
+    fn check(from: &[usize], to: &[usize], count: usize) -> Order {
+        let order = order(from, to, count);
+        let mut expected: Vec<usize> = (0..count).collect();
+        from.iter()
+            .zip(to)
+            .for_each(|(&from, &to)| expected[to] = from);
+        let mut rows: Vec<usize> = (0..count).collect();
+        let mut next = order.singles;
+        for group in &order.groups {
+            assert_eq!(group.start, next, "the groups follow each other");
+            assert!(group.end - group.start > 1, "a group of one move");
+            assert!(group.end - group.start <= order.largest, "a larger group");
+            next = group.end;
+        }
+        assert_eq!(next, order.moves.len(), "all moves");
+        for group in order.groups.iter().rev() {
+            run(
+                &mut rows,
+                &order.moves[group.start..group.end],
+                group.is_cycle,
+            );
+        }
+        for single in order.moves[..order.singles].iter().rev() {
+            run(&mut rows, &[*single], false);
+        }
+        assert_eq!(rows, expected, "{from:?}, {to:?}");
+        order
+    }
+
+    #[test]
+    fn all_lists_of_up_to_four_moves() {
+        let count = 4_usize;
+        for len in 0..=4_u32 {
+            for code in 0..count.pow(2 * len) {
+                let digit = |place: u32| code / count.pow(place) % count;
+                let from: Vec<usize> = (0..len).map(|at| digit(2 * at)).collect();
+                let to: Vec<usize> = (0..len).map(|at| digit(2 * at + 1)).collect();
+                check(&from, &to, count);
+            }
+        }
+    }
+
+    /// Lists on both sides of the length at which the sort changes, with destinations that lie
+    /// close together and far apart.
+    #[test]
+    fn long_lists() {
+        for len in [SHORT_LIST - 1, SHORT_LIST, SHORT_LIST + 1, 3 * SHORT_LIST] {
+            for (count, scale) in [(len, 7), (8 * len, 11), (9 * len, 13), (100 * len, 8191)] {
+                let list = |factor: usize| -> Vec<usize> {
+                    (0..len)
+                        .map(|at| (at * at + at * factor) * scale % count)
+                        .collect()
+                };
+                check(&list(3), &list(5), count);
+            }
+        }
+    }
+
+    #[test]
+    fn cycles_and_chains_are_groups() {
+        let order = check(&[1, 2, 0, 9, 4, 5, 5], &[0, 1, 2, 8, 3, 4, 6], 10);
+        assert_eq!(order.singles, 2, "rows 6 and 8");
+        let chain = Group {
+            start: 2,
+            end: 4,
+            is_cycle: false,
+        };
+        let cycle = Group {
+            start: 4,
+            end: 7,
+            is_cycle: true,
+        };
+        assert_eq!(order.groups, [chain, cycle], "groups");
+        let cuts = [0, 1, 2, 3, 4, 5, 6, 7].map(|position| order.cut_from(position));
+        assert_eq!(cuts, [0, 1, 2, 4, 4, 7, 7, 7], "cuts");
+    }
 }

@@ -54,15 +54,12 @@ pub(super) struct Rowed<'t> {
 impl Rows {
     /// Returns the number of rows of a tensor.
     pub(super) fn count(self, layout: &Layout<'_>) -> Result<usize, ScatterError> {
-        let shape = layout.shape();
-        Ok(match self {
-            Self::Along(axis) => shape[resolve_axis(axis, shape.len())?],
-            Self::Paged => {
-                resolve_axis(1, shape.len())?;
-                // The layout fits in memory, so the product does not overflow.
-                shape[0] * shape[1]
-            }
-        })
+        match (self, layout.shape()) {
+            (Self::Along(axis), shape) => Ok(shape[resolve_axis(axis, shape.len())?]),
+            // The layout fits in memory, so the product does not overflow.
+            (Self::Paged, &[blocks, size, ..]) => Ok(blocks * size),
+            (Self::Paged, shape) => Err(ScatterError::PagedRank { rank: shape.len() }),
+        }
     }
 
     /// Returns the place of the rows of a tensor. Returns `None` if the tensor has no elements.

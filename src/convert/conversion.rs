@@ -25,7 +25,8 @@ use crate::operand::AnyView;
 ///
 /// | rules of | made by | rounding | scaling |
 /// |---|---|---|---|
-/// | torch: `(x / scale).to(dtype)` | [`new`](Self::new) | `NearestEven` | `Divide` |
+/// | torch: `(x / scale).to(dtype)`, except `float8_e4m3fn` from 2.12 on | [`new`](Self::new) | `NearestEven` | `Divide` |
+/// | torch 2.12 and newer: `(x / scale).to(float8_e4m3fn)` | [`onnx`](Self::onnx) | `Saturate` | `Divide` |
 /// | ONNX: Cast with `saturate`, QuantizeLinear | [`onnx`](Self::onnx) | `Saturate` | `Divide` |
 /// | ONNX Runtime: caches of GroupQueryAttention | [`onnx_runtime`](Self::onnx_runtime) | `SaturateNan` | `Reciprocal` |
 /// | vLLM 0.33: caches of 8-bit floats on CPUs | [`vllm`](Self::vllm) | `SaturateNan` | `Reciprocal` |
@@ -47,7 +48,7 @@ use crate::operand::AnyView;
 ///     TensorView::from(&[2_i64, 0]),
 ///     TensorView::contiguous(&keys, &[2, 2])?,
 /// )?;
-/// // 0.5 and -2 in row 2. 600 is beyond 448, so it becomes NaN, as in torch.
+/// // 0.5 and -2 in row 2. 600 is beyond 448, the largest value, and becomes NaN.
 /// assert_eq!(cache, [0x7f, 0x7f, 0, 0, 0x30, 0xc0]);
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```

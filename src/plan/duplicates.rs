@@ -267,6 +267,11 @@ impl Sorted {
         }))
     }
 
+    /// Sorts tuples by destination with a comparison sort, which is faster for short lists.
+    pub(crate) fn by_comparisons(destinations: &Destinations) -> Result<Self, ScatterError> {
+        for_numbers!(destinations, numbers => positions_by_number(numbers).map(Self::Positions))
+    }
+
     /// Removes all entries of the sorted list except the last entry of each destination.
     /// [`Self::InOrder`] stays unchanged, so its destinations must be distinct.
     pub(crate) fn keep_last(&mut self, destinations: &Destinations) {

@@ -8,6 +8,7 @@ mod common;
 
 mod backward;
 mod bounds;
+mod compaction;
 mod concurrency;
 mod contracts;
 #[cfg(feature = "half")]

@@ -169,12 +169,11 @@ impl Prepared<'_> {
                     unsafe { copy(dst, src, &[job], steps) };
                 }
                 Mover::Convert(convert, _) => {
-                    let scale = self.scale.as_ref().map(listed);
-                    let zero = self.zero_point.as_ref().map(listed);
+                    let scale = self.scale.first().map(listed);
+                    let zero = self.zero_point.first().map(listed);
                     let (scale, scale_step) = scale.unwrap_or((std::ptr::null_mut(), 0));
                     let (zero, zero_step) = zero.unwrap_or((std::ptr::null_mut(), 0));
-                    let pair =
-                        |placed: &Option<Placed>| placed.as_ref().map_or(0, |placed| placed.pair);
+                    let pair = |placed: &[Placed]| placed.first().map_or(0, |placed| placed.pair);
                     let run = ConvertRun {
                         len,
                         dst_step,
@@ -201,8 +200,8 @@ impl Prepared<'_> {
     fn piece_len(&self) -> usize {
         let others = [
             Some(&self.updates),
-            self.scale.as_ref(),
-            self.zero_point.as_ref(),
+            self.scale.first(),
+            self.zero_point.first(),
         ];
         let lens = others
             .into_iter()

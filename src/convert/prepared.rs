@@ -32,8 +32,11 @@ pub(super) struct Prepared<'p> {
     pub(super) mover: Mover,
     pub(super) data: Placed,
     pub(super) updates: Placed,
-    pub(super) scale: Option<Placed>,
-    pub(super) zero_point: Option<Placed>,
+    /// At most one scale. With an `Option`, compiled code may test fields of an absent scale before
+    /// it tests whether there is a scale. The result is then ignored, but valgrind reports the test.
+    pub(super) scale: Vec<Placed>,
+    /// At most one tensor of zero points, for the same reason.
+    pub(super) zero_point: Vec<Placed>,
     pub(super) repetitions: usize,
     /// Number of elements of a window.
     pub(super) window: usize,
@@ -79,10 +82,8 @@ impl<'p> Prepared<'p> {
                 pair: 0,
             },
             updates: listed(updates, Elements::size(tensors.updates.elements()))?,
-            scale: scale
-                .map(|scale| listed(scale, size_of::<f32>()))
-                .transpose()?,
-            zero_point: (zero_point.map(|zero| listed(zero, size_of::<i32>()))).transpose()?,
+            scale: at_most_one(scale.map(|scale| listed(scale, size_of::<f32>())))?,
+            zero_point: at_most_one(zero_point.map(|zero| listed(zero, size_of::<i32>())))?,
             repetitions: counted.outer.elements(),
             window: counted.window.elements(),
         })
@@ -166,6 +167,13 @@ fn listed(
         place: plan.listed(&strides)?,
         pair,
     })
+}
+
+/// Returns a list of the tensor, if there is one.
+fn at_most_one(placed: Option<Result<Placed, ScatterError>>) -> Result<Vec<Placed>, ScatterError> {
+    let mut list = with_room(usize::from(placed.is_some()))?;
+    list.extend(placed.transpose()?);
+    Ok(list)
 }
 
 /// Prepares all writes. `plan_of` returns the plan of a write.

@@ -157,14 +157,16 @@ typedef struct nds_options {
 typedef struct nds_conversion {
   // sizeof(nds_conversion), as the caller's header defines it.
   uint32_t size;
-  // Format of the elements of data. 0: the element type of data. 1: float32. 2: float16.
-  // 3: bfloat16. 4: float8_e4m3fn. 5: float8_e5m2. 6: int8. 7: uint8. 8: int4. 9: uint4. Data of
-  // the formats 4, 5, 8 and 9 may have the element type int8 or uint8. One element of data has
+  // Format of the elements of data: 0 the element type of data, 1 float32, 2 float16, 3 bfloat16,
+  // 4 float8_e4m3fn, 5 float8_e5m2, 6 int8, 7 uint8, 8 int4, 9 uint4. Data of the formats 4, 5, 8
+  // and 9 may have the element type int8 or uint8. One element of data has
   // two 4-bit integers, the first of them in the low 4 bits.
   int32_t format;
-  // Rounding. 0: to the nearest value, ties to even, as torch does. 1: as 0, but magnitudes
-  // above the largest finite value become this value, as ONNX Cast with saturate does. 2: as 1,
-  // and NaN becomes the largest value, as vLLM does. 3: toward zero, and otherwise as 2.
+  // Rounding: 0 to nearest, 1 saturate, 2 saturate NaN, 3 truncate. The values 0 to 2 round to
+  // the nearest value, ties to even. With 0, a value that is too large becomes infinity, or NaN
+  // in float8_e4m3fn. With 1, its magnitude becomes the largest finite value, as in ONNX Cast
+  // with saturate. With 2, also NaN becomes the largest finite value, as in vLLM. The value 3
+  // rounds toward zero, and is otherwise the same as 2.
   int32_t rounding;
   // Use of scale. 0: the value is divided by the scale. 1: the value is multiplied by the
   // reciprocal of the scale.
@@ -285,10 +287,10 @@ enum nds_status nds_set_machine_file(const char *path);
 // from[i], as if all rows were read before the first row is written. The rows are the slices along
 // axis. The tensors have the same number of rows, and may have different element types, shapes and
 // strides. The lists from and to have one shape and any integer types. Row numbers never count from
-// the end. If several moves have the same destination, the last of them stays. Of the options, the
-// call uses bounds (0, 1 and 3), reject_duplicates, max_threads, pool and goal. A move with a row
-// number that bounds skips is not made, but a row number that is too large is an error for every
-// value of bounds.
+// the end. If several moves have the same destination, the last of them stays. The call
+// uses the options bounds (0, 1 and 3), reject_duplicates, max_threads, pool and goal. If bounds is
+// 1 or 3, a move with a negative row number is not made. A row number that is too large is an error
+// for every value of bounds.
 enum nds_status nds_move_rows(const DLTensor *from,
                               const DLTensor *to,
                               int64_t axis,

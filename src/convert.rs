@@ -13,6 +13,8 @@ mod pass;
 mod prepared;
 mod scales;
 mod verbs;
+mod write;
 
 pub use conversion::Conversion;
-pub use verbs::{ConvertingRun, ConvertingScatter, Write};
+pub use verbs::{ConvertingRun, ConvertingScatter};
+pub use write::Write;

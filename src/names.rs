@@ -14,7 +14,7 @@
 /// let unknown = "wrap".parse::<Bounds>().expect_err("not a rule for bounds");
 /// assert_eq!(
 ///     unknown.to_string(),
-///     "no rule for bounds is called \"wrap\"; use error, skip or clamp",
+///     "no rule for bounds is called \"wrap\"; use error, skip, clamp or skip negative",
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

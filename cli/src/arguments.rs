@@ -78,7 +78,8 @@ struct CommandLine {
     reduction: Option<Reduction>,
 
     /// How an index out of bounds is handled: error, skip (its update is dropped;
-    /// a gather writes zeros) or clamp (the nearest valid index is used)
+    /// a gather writes zeros), clamp (the nearest valid index is used), or skip negative
+    /// (an index below the axis is skipped, an index beyond the end is an error)
     #[arg(long, default_value_t)]
     bounds: Bounds,
 

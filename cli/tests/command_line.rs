@@ -360,7 +360,7 @@ fn command_lines_with_mistakes() {
         ("--op scatter_update", "--axis"),
         ("--op scatter_elements", "--axis"),
         ("--batch-dims 1", "gather_nd"),
-        ("--bounds wrap", "error, skip or clamp"),
+        ("--bounds wrap", "error, skip, clamp or skip negative"),
         ("--op gather --axis 0", "--updates"),
         ("--axis 0", "scatter_update"),
         ("--op scatter_update --axis 1", "axis 1"),

@@ -12,7 +12,7 @@ use crate::operand::indices::{Integers, for_index_type};
 use crate::plan::{Destinations, first_duplicate};
 use crate::reduction::{Bounds, Duplicates};
 
-/// Mark of a negative row number under [`Bounds::Skip`]. No tensor has this many rows.
+/// Mark of a row number whose move is skipped. No tensor has this many rows.
 const SKIPPED: u64 = u64::MAX;
 
 /// The moves of a call in the order of the caller, without the skipped moves. All row numbers are
@@ -21,7 +21,7 @@ const SKIPPED: u64 = u64::MAX;
 pub(super) struct Lists {
     pub(super) from: Vec<u64>,
     pub(super) to: Destinations,
-    /// Number of moves that [`Bounds::Skip`] dropped.
+    /// Number of skipped moves.
     pub(super) skipped: usize,
 }
 
@@ -40,9 +40,8 @@ impl Lists {
         bounds: Bounds,
         duplicates: Duplicates,
     ) -> Result<Self, ScatterError> {
-        let skips = bounds.skips();
-        let (sources, from_fault) = read_list(from.integers()?, rows, skips)?;
-        let (destinations, to_fault) = read_list(to.integers()?, rows, skips)?;
+        let (sources, from_fault) = read_list(from.integers()?, rows, bounds)?;
+        let (destinations, to_fault) = read_list(to.integers()?, rows, bounds)?;
         check_faults(from_fault, to_fault, rows)?;
         Self::new(sources, destinations, rows, duplicates)
     }
@@ -96,22 +95,27 @@ pub(super) fn check_shapes(from: &Indices<'_>, to: &Indices<'_>) -> Result<(), S
     })
 }
 
-/// Returns the row numbers of a list, and the first number that is out of bounds. With `skips`, a
-/// negative number is not out of bounds: it becomes [`SKIPPED`].
+/// Returns the row numbers of a list, and the first number that is out of bounds and whose move is
+/// not skipped. The numbers of skipped moves become [`SKIPPED`].
 fn read_list(
     list: Integers<'_>,
     rows: usize,
-    skips: bool,
+    bounds: Bounds,
 ) -> Result<(Vec<u64>, Option<Fault>), ScatterError> {
     let mut numbers = with_room(list.layout().checked_elements()?)?;
     let mut fault = None;
     for_index_type!(list.kind(), I => list.for_each::<I>(|position, value| {
         let row = i128::from(value);
-        let number = u64::try_from(row).unwrap_or(SKIPPED);
-        if number >= rows as u64 && !(skips && row < 0) && fault.is_none() {
+        let number = u64::try_from(row).ok().filter(|&number| number < rows as u64);
+        let is_skipped = match bounds {
+            Bounds::Skip => true,
+            Bounds::SkipNegative => row < 0,
+            Bounds::Error | Bounds::Clamp => false,
+        };
+        if number.is_none() && !is_skipped && fault.is_none() {
             fault = Some(Fault { position, row });
         }
-        numbers.push(number);
+        numbers.push(number.unwrap_or(SKIPPED));
     }));
     Ok((numbers, fault))
 }

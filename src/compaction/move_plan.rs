@@ -56,7 +56,7 @@ impl MovePlan {
         self.order.moves.len()
     }
 
-    /// Returns the number of moves that [`Bounds::Skip`](crate::Bounds::Skip) dropped.
+    /// Returns the number of moves that the rule for bounds has dropped.
     pub fn skipped(&self) -> usize {
         self.skipped
     }

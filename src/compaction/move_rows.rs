@@ -26,7 +26,7 @@ use crate::reduction::{Bounds, Duplicates};
 /// - **Lists.** `from` and `to` have one shape, of any rank. Their elements are read in row-major
 ///   order. The two lists may have different integer types.
 /// - **Row numbers** are in `0..rows`. A negative number does not count from the end: it is an
-///   error, or its move is [skipped](Bounds::Skip).
+///   error, or its move is [skipped](Bounds::SkipNegative).
 /// - **Duplicates.** If several moves have one destination, the last of these moves stays. A row
 ///   may be the source of several moves. A move from a row to itself changes nothing, but it is
 ///   also a move to this row.
@@ -143,9 +143,9 @@ impl<'p> MoveRows<'p> {
 
     /// Sets the rule for row numbers that are out of bounds. The default is [`Bounds::Error`].
     ///
-    /// Under [`Bounds::Skip`], a move with a negative row number is dropped, as for an unused entry
-    /// of a list. A number that is too large is still an error, also if the other number of its
-    /// move is negative. [`Bounds::Clamp`] is refused.
+    /// Under [`Bounds::SkipNegative`], a move with a negative row number is dropped, as for an unused
+    /// entry of a list. A number that is too large is still an error, also if the other number of
+    /// its move is negative. Under [`Bounds::Skip`], both are dropped. [`Bounds::Clamp`] is refused.
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
@@ -228,7 +228,7 @@ impl MoveRows<'_> {
     ///
     /// // Entries of -1 are unused.
     /// let (from, to) = ([1_i32, 2, -1, -1], [0_i64, 1, -1, -1]);
-    /// let moves = MoveRows::along(0).bounds(Bounds::Skip);
+    /// let moves = MoveRows::along(0).bounds(Bounds::SkipNegative);
     /// let plan = moves.plan(3, TensorView::from(&from), TensorView::from(&to))?;
     /// assert_eq!((plan.rows(), plan.moves(), plan.skipped()), (3, 2, 2));
     ///

@@ -149,8 +149,8 @@ impl Tensor {
         }
     }
 
-    /// Moves rows, none of which is the source and the destination of moves. `first` is the offset
-    /// of the first element of a row.
+    /// Moves rows. No row is both a source and a destination. `first` is the offset of the first
+    /// element of a row.
     ///
     /// # Safety
     ///

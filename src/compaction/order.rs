@@ -54,8 +54,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Orders the moves of `lists`. Of several moves to one row, only the last one is kept. `rows`
-    /// is the number of rows of the tensors.
+    /// Orders the moves of `lists`. If several moves have one destination, only the last one is
+    /// kept. `rows` is the number of rows of the tensors.
     pub(super) fn new(lists: &Lists, rows: usize) -> Result<Self, ScatterError> {
         let moves = last_moves(lists, rows)?;
         let parents = parents_of(&moves)?;

@@ -3,7 +3,7 @@
 //! This module knows types, formats and memory. It does not know indices or plans.
 
 use super::conversion::Conversion;
-use super::verbs::Write;
+use super::write::Write;
 use crate::conversion::{Format, Rounding};
 use crate::element::DType;
 use crate::error::ScatterError;

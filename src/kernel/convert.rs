@@ -1,8 +1,8 @@
 //! Converts runs of elements from one type to another: `f32`, `f16` or `bf16` to a [`Format`].
 //!
 //! This module knows runs of elements and their strides, scales and zero points. `load` knows the
-//! types of the source and the scaling. `narrow` knows the bits of each format and each rounding.
-//! None of them knows which runs belong together, or which worker converts a run.
+//! types of the source and the scaling. `narrow` knows the formats and the roundings. No module here
+//! knows which runs belong together, or which worker converts a run.
 //!
 //! A run is divided into blocks. Each block passes through two loops, with the values of the block
 //! in between as `f32` on the stack:
@@ -39,8 +39,8 @@ const BLOCK: usize = 256;
 /// A run of a conversion. Strides are in elements, from one destination element to the next. The
 /// elements of a packed format are bytes with two values.
 ///
-/// Destination element `i` of a packed format has two sources: the low 4 bits are the source at
-/// `src + i * src_step`, and the high 4 bits are the source `src_pair` elements after it. The scale
+/// Destination element `i` of a packed format has two sources. The low 4 bits are the source at
+/// `src + i * src_step`. The high 4 bits are the source `src_pair` elements after it. The scale
 /// and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those of
 /// the low 4 bits. Other formats ignore the three `pair` fields.
 #[derive(Clone, Copy, Debug)]
@@ -355,9 +355,8 @@ impl<S: Source> Side<S> {
     ///
     /// # Safety
     ///
-    /// The elements of `range` are elements of the run, for which the caller of [`ConvertFn`]
-    /// guarantees its contract. `range` has 1 to [`BLOCK`] elements. `out` is aligned and valid for
-    /// writes of as many elements.
+    /// The caller of [`ConvertFn`] guarantees its contract for the elements of `range`. `range` has
+    /// 1 to [`BLOCK`] elements. `out` is aligned and valid for writes of this number of elements.
     unsafe fn convert(&mut self, loops: &Loops, range: Range<usize>, out: *mut u8) {
         const NO_ZERO: [i32; BLOCK] = [0; BLOCK];
         let len = range.len();

@@ -169,9 +169,9 @@ impl<'a> Integers<'a> {
             let first = offset_of(outer.clone(), position / len);
             for start in (0..len).step_by(BLOCK) {
                 let block = &mut block[..BLOCK.min(len - start)];
-                // SAFETY: the layout has `elements` elements, and `position` is the position of an
-                // element at the start of the dim of `len` elements. `start` and the elements of
-                // `block` are inside this dim. The assertion above has checked the type.
+                // SAFETY: the layout has `elements` elements. `position` is the position of the first
+                // element of a dim of `len` elements. `start` and the elements of `block` are inside
+                // this dim. The assertion above has checked the type.
                 unsafe { self.read_run(first + start.cast_signed() * step, step, block) };
                 for (at, &value) in block.iter().enumerate() {
                     visit(position + start + at, value);

@@ -317,9 +317,8 @@ impl Scatter<'static> {
     /// without a reduction the last one stays.
     ///
     /// This rule for the positions of windows is from vLLM's `reshape_and_cache`. vLLM does not
-    /// check whether a slot is too large. vLLM writes updates of one slot in no fixed order.
-    /// [`along`](Self::along) axis 0 is the rule of ggml's `set_rows` and of sglang's
-    /// `store_cache`.
+    /// check whether a slot is too large. Updates of one slot have no fixed order there. The rule
+    /// of ggml's `set_rows` and of sglang's `store_cache` is [`along`](Self::along) axis 0.
     ///
     /// In addition to the errors of every scatter, a call can return [`ScatterError::PagedRank`]
     /// and [`ScatterError::SlotOutOfBounds`].

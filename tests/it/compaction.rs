@@ -533,7 +533,7 @@ fn lists_are_read_in_row_major_order() {
 
 #[test]
 fn skipped_moves() {
-    let moves = MoveRows::along(0).bounds(Bounds::Skip);
+    let moves = MoveRows::along(0).bounds(Bounds::SkipNegative);
     let (from, to) = ([2_i32, -1, 1, -7, 0], [0_i64, 1, -1, i64::MIN, 2]);
     let (from, to) = (TensorView::from(&from), TensorView::from(&to));
     let plan = moves.plan(3, from, to).expect("valid");
@@ -640,18 +640,19 @@ fn faults_of_the_lists() {
             Some(("to", 1, 3)),
         ),
         (
-            Bounds::Skip,
+            Bounds::SkipNegative,
             vec![0, -4, 2],
             vec![1, 7, 0],
             Some(("to", 1, 7)),
         ),
         (
-            Bounds::Skip,
+            Bounds::SkipNegative,
             vec![i64::MAX],
             vec![-1],
             Some(("from", 0, i64::MAX)),
         ),
-        (Bounds::Skip, vec![-1, 0], vec![0, i64::MIN], None),
+        (Bounds::SkipNegative, vec![-1, 0], vec![0, i64::MIN], None),
+        (Bounds::Skip, vec![-1, 7, i64::MAX], vec![0, 0, -9], None),
     ];
     for (bounds, from, to, expected) in cases {
         let moves = MoveRows::along(0).bounds(bounds);

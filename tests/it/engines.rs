@@ -243,9 +243,8 @@ impl Flash {
 }
 
 /// vLLM, `tests/kernels/attention/test_cache.py`, `test_reshape_and_cache_flash`. The test has 288
-/// cases of the implementation `cuda` without nvfp4. 108 of them differ with one number of blocks,
-/// and are transcribed with 40 blocks instead of 512 and 5000. Keys and values are strided views of
-/// one tensor.
+/// cases of the implementation `cuda` without nvfp4. With one number of blocks, 108 of them differ.
+/// Here they have 40 blocks instead of 512 and 5000. Keys and values are strided views of a tensor.
 #[test]
 fn vllm_reshape_and_cache_flash() {
     let mut random = Random::new(46);

@@ -54,8 +54,8 @@ unsafe fn move_rows(
 /// strides. The lists from and to have one shape and any integer types. Row numbers never count from
 /// the end. If several moves have the same destination, the last of them stays. The call
 /// uses the options bounds (0, 1 and 3), reject_duplicates, max_threads, pool and goal. If bounds is
-/// 1 or 3, a move with a negative row number is not made. A row number that is too large is an error
-/// for every value of bounds.
+/// 1, a move with a row number that is out of bounds is not made. If bounds is 3, a move with a
+/// negative row number is not made, and a row number that is too large is an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_move_rows(
     from: *const DLTensor,

@@ -26,9 +26,9 @@ use crate::threads::{execution, run};
 ///     dst: integers of the shape of `src`: the numbers of the rows to write.
 ///     axis: the axis of the rows. A negative axis counts from the end. None: the rows are the slots
 ///         of paged caches, as in `write_paged`.
-///     bounds: treatment of a negative row number: ``"error"`` raises an IndexError, and
-///         ``"skip negative"`` or ``"skip"`` drop the move. A row number that is too large is always
-///         an IndexError.
+///     bounds: treatment of a row number that is out of bounds: ``"error"`` raises an IndexError, and
+///         ``"skip"`` drops the move. ``"skip negative"`` drops the move of a negative row number,
+///         and raises an IndexError for a row number that is too large.
 ///     duplicates: ``"allow"``, or ``"reject"`` to raise a ValueError if two moves have the same
 ///         destination.
 ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,

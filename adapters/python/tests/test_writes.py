@@ -261,17 +261,18 @@ def test_moves(draw, seed):
     random = np.random.default_rng(seed)
     blocks, size = int(random.integers(1, 5)), int(random.integers(1, 5))
     rows, count = blocks * size, int(random.integers(0, 12))
-    src, dst = random.integers(-1, rows, count), random.integers(-1, rows, count)
+    rule = draw.draw(st.sampled_from(["skip", "skip negative"]))
+    end = rows + (rule == "skip")
+    src, dst = random.integers(-1, end, count), random.integers(-1, end, count)
     dtypes = [draw.draw(st.sampled_from([*COMPUTED, np.dtype("S16"), np.dtype(">f8")])) for _ in range(3)]
     arrays = [values(random, (rows, 2), dtype) for dtype in dtypes]
     expected = [array.copy() for array in arrays]
     for array, new in zip(arrays, expected):
         for read, write in zip(src, dst):
-            if read >= 0 and write >= 0:
+            if 0 <= read < rows and 0 <= write < rows:
                 new[write] = array[read]
     paged = [array.copy().reshape(blocks, size, 2) for array in arrays]
     last = [np.ascontiguousarray(array.T) for array in arrays]
-    rule = draw.draw(st.sampled_from(["skip", "skip negative"]))
     ndscatter.move_rows(arrays, src, dst, bounds=rule)
     ndscatter.move_rows(iter(paged), src, dst, axis=None, bounds=rule, threads=1)
     for array in last:
@@ -285,7 +286,7 @@ def test_errors_of_moves():
     for error, arguments, options in (
         (IndexError, (a, [0], [4]), {}),
         (IndexError, (a, [-1], [0]), {}),
-        (IndexError, (a, [4], [0]), {"bounds": "skip"}),
+        (IndexError, (a, [4], [0]), {"bounds": "skip negative"}),
         (ValueError, (a, [0], [1]), {"bounds": "clamp"}),
         (ValueError, (a, [0, 1], [1]), {}),
         (ValueError, (a, [0, 1], [2, 2]), {"duplicates": "reject"}),

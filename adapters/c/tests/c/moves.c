@@ -20,6 +20,7 @@ static void moves_of_rows(void) {
       {"the last of several moves stays", TENSOR(LONGS(1, 2), I64, 2), TENSOR(LONGS(0, 0), I64, 2), {2, 1, 2, 3}, NULL},
       {"lists of other types", TENSOR(small, I8, 1), TENSOR(LONGS(0), I64, 1), {3, 1, 2, 3}, NULL},
       {"unused entries", TENSOR(small, I8, 3), TENSOR(LONGS(0, 1, 2), I64, 3), {3, 1, 1, 3}, OPTIONS(.bounds = SKIP)},
+      {"numbers of no row", TENSOR(LONGS(3, 4, 1), I64, 3), TENSOR(LONGS(0, 1, 9), I64, 3), {3, 1, 2, 3}, OPTIONS(.bounds = SKIP)},
       {"unused entries, negative", TENSOR(small, I8, 3), TENSOR(LONGS(0, 1, 2), I64, 3), {3, 1, 1, 3}, OPTIONS(.bounds = SKIP_NEGATIVE)},
       {"lists of rank 2", TENSOR(LONGS(3, 0), I64, 1, 2), TENSOR(LONGS(0, 3), I64, 1, 2), {3, 1, 2, 0}, OPTIONS(.max_threads = 1)},
       {"nothing", TENSOR(NULL, I64, 0), TENSOR(NULL, I64, 0), {0, 1, 2, 3}, NULL},
@@ -79,7 +80,7 @@ static void refused_moves(void) {
   } cases[] = {
       {"a row to read", &beyond, &from, {&four, &other}, 0, NULL, NDS_INDEX_OUT_OF_BOUNDS},
       {"a row to write", &from, &beyond, {&four, &other}, 0, NULL, NDS_INDEX_OUT_OF_BOUNDS},
-      {"a row to write, skipped by no rule", &from, &beyond, {&four, &other}, 0, OPTIONS(.bounds = SKIP), NDS_INDEX_OUT_OF_BOUNDS},
+      {"a row to write, which is not negative", &from, &beyond, {&four, &other}, 0, OPTIONS(.bounds = SKIP_NEGATIVE), NDS_INDEX_OUT_OF_BOUNDS},
       {"a negative row", &below, &from, {&four, &other}, 0, NULL, NDS_INDEX_OUT_OF_BOUNDS},
       {"clamped rows", &from, &to, {&four, &other}, 0, OPTIONS(.bounds = CLAMP), NDS_UNSUPPORTED},
       {"two moves to one row", &from, &same, {&four, &other}, 0, OPTIONS(.reject_duplicates = 1), NDS_DUPLICATE_INDEX},

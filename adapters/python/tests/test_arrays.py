@@ -102,7 +102,7 @@ def test_errors_of_options_and_shapes():
     ):
         with pytest.raises(ValueError, match=r"use|give|pass|axis|called"):
             ndscatter.scatter_update(data, [0], 1.0, **keywords)
-    with pytest.raises(ValueError, match='`bounds`: .* called "wrap"; use error, skip or clamp'):
+    with pytest.raises(ValueError, match='`bounds`: .* called "wrap"; use error, skip, clamp or skip negative'):
         ndscatter.scatter_update(data, [0], 1.0, bounds="wrap")
     with pytest.raises(ValueError, match="tuple 2 has the destination of tuple 0"):
         ndscatter.scatter_update(data, [1, 0, -2], 1.0, duplicates="reject")

@@ -22,6 +22,8 @@ pub(crate) mod arithmetic;
 pub(crate) mod by_hand;
 pub(crate) mod destinations;
 pub(crate) mod elements;
+#[cfg(feature = "half")]
+pub(crate) mod formats;
 pub(crate) mod gathers;
 pub(crate) mod gradients;
 pub(crate) mod harness;

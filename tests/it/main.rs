@@ -10,7 +10,11 @@ mod backward;
 mod bounds;
 mod concurrency;
 mod contracts;
+#[cfg(feature = "half")]
+mod converting;
 mod determinism;
+#[cfg(feature = "half")]
+mod engines;
 mod errors;
 #[cfg(all(feature = "half", feature = "num-complex"))]
 mod exhaustive;

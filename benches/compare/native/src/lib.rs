@@ -1,5 +1,5 @@
 //! Compiled helpers of the comparison, for `ctypes`: copies and reads that measure the
-//! bandwidth, a caller without an interpreter, and the crate's allocating methods.
+//! bandwidth, callers without an interpreter, the crate's allocating methods, and plain loops.
 //!
 //! No function checks its pointers. Callers guarantee that pointers are valid for their
 //! lengths, and that outputs overlap no other argument.
@@ -14,6 +14,7 @@ use ndscatter::{Forward, Reduction, Scatter, ScatterError, TensorView};
 #[path = "../../../common/roof.rs"]
 #[allow(dead_code, reason = "names are for the benches in Rust")]
 mod roof;
+mod rows;
 
 use roof::Copying;
 

@@ -92,12 +92,12 @@ impl Format {
 
 /// How a value is rounded to a [`Format`].
 ///
-/// The names follow the rules of other software, because the bits differ. `v` is the scaled value,
+/// Each value is the rule of other software, because software rounds differently. `v` is the scaled value,
 /// and `max` is the largest finite value of the format.
 ///
-/// | rounding | `v` between values of a float | `v` beyond `max` | NaN to a float | NaN to an integer |
+/// | rounding | `v` between values of a float | `v` beyond `max` of a float | NaN to a float | NaN to an integer |
 /// |---|---|---|---|---|
-/// | `NearestEven` | nearest, ties to even | as torch | NaN | the zero point |
+/// | `NearestEven` | nearest, ties to even | infinity, or NaN | NaN | the zero point |
 /// | `Saturate` | nearest, ties to even | `max`, with the sign | NaN | the zero point |
 /// | `SaturateNan` | nearest, ties to even | `max`, with the sign | `max` | the largest integer |
 /// | `Truncate` | toward zero | `max`, with the sign | `max` | the largest integer |
@@ -111,11 +111,17 @@ impl Format {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rounding {
-    /// Rounds to the nearest value, ties to even, as `torch.Tensor.to` does.
+    /// Rounds to the nearest value, ties to even. The rule is that of ml_dtypes (JAX), of Cast of
+    /// ONNX with `saturate = 0`, and of `torch.Tensor.to` before torch 2.12.
     ///
     /// A value that rounds beyond the largest finite value becomes NaN in `F8E4M3Fn`, and infinity
-    /// in all other floats. Infinity becomes NaN in `F8E4M3Fn`. Both keep the sign. Results in
-    /// 8-bit floats have the bits of torch 2.15.
+    /// in all other floats. Infinity becomes NaN in `F8E4M3Fn`. Both keep the sign.
+    ///
+    /// From 2.12 on, torch follows this rule for `F8E5M2`, `F16` and `BF16`, and the rule
+    /// [`Saturate`](Self::Saturate) for `F8E4M3Fn` ([pull request 178817][saturated]). With these
+    /// rules, results in 8-bit floats have the bits of torch 2.15.
+    ///
+    /// [saturated]: https://github.com/pytorch/pytorch/pull/178817
     #[default]
     NearestEven,
     /// As [`NearestEven`](Self::NearestEven), but magnitudes above the largest finite value,

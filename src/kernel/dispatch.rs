@@ -37,13 +37,42 @@ pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
 /// Returns the instance of the loop `K` for `isa`. Only machines with `isa` may call the instance.
-/// Loops have no instance for AVX-512: for AVX-512, the function returns the instance for AVX2.
+/// For AVX-512, the function returns the instance for AVX2. Only loops for which AVX-512 was measured
+/// to be faster have an instance for AVX-512, which [`compiled_for_avx512`] returns.
 pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     match isa {
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx2 | InstructionSet::Avx512 => run_avx2::<K>,
         _ => run_portable::<K>,
     }
+}
+
+/// Returns the instance of the loop `K` for `isa`, as [`compiled`]. For AVX-512, the function returns
+/// an instance for AVX-512.
+pub(super) const fn compiled_for_avx512<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512 => run_avx512::<K>,
+        _ => compiled::<K>(isa),
+    }
+}
+
+/// Runs the instance of the loop `K` for AVX-512 F, BW, DQ and VL, and POPCNT.
+///
+/// # Safety
+///
+/// As for [`Kernel::run`]. The machine has [`InstructionSet::Avx512`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+unsafe fn run_avx512<K: Kernel>(
+    dst: *mut u8,
+    src: *const u8,
+    list: &[K::Entry],
+    form: K::Form<'_>,
+) {
+    // SAFETY: the caller guarantees what `Kernel::run` requires, and that the machine has AVX-512,
+    // which includes AVX2.
+    unsafe { K::run::<true>(dst, src, list, form) }
 }
 
 /// Runs the portable instance of the loop `K`. [`compiled`] returns this function instead of

@@ -20,8 +20,8 @@ pub enum InstructionSet {
     Avx2,
     /// The instructions of [`Avx2`](Self::Avx2), AVX-512 F, BW, DQ and VL, and POPCNT, on x86-64.
     ///
-    /// Only filters, which select the destination numbers in a range, use AVX-512. All other loops
-    /// use the code for [`Avx2`](Self::Avx2).
+    /// Only two kinds of loops use AVX-512: filters, which select the destination numbers in a range,
+    /// and conversions of elements. All other loops use the code for [`Avx2`](Self::Avx2).
     Avx512,
 }
 

@@ -12,11 +12,16 @@ use crate::kernel::half::{Bf16, F16, Half};
 
 /// An element type that conversions read.
 pub(super) trait Source: Copy {
+    /// Whether the elements are `f32` values already. Without a scale, they are not loaded.
+    const IS_F32: bool = false;
+
     /// Converts the element to `f32`. The conversion is exact.
     fn widened(self) -> f32;
 }
 
 impl Source for f32 {
+    const IS_F32: bool = true;
+
     #[inline(always)]
     fn widened(self) -> f32 {
         self

@@ -103,10 +103,12 @@ impl Round for Truncate {
         F::toward_zero(limited_number(value, F::MAX) + 0.0)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "truncates toward zero")]
     #[inline(always)]
     fn to_integer(value: f32) -> i32 {
-        limited_number(value, INTEGER_LIMIT) as i32
+        let limited = limited_number(value, INTEGER_LIMIT);
+        // SAFETY: `limited_number` has returned a number from `-INTEGER_LIMIT` to `INTEGER_LIMIT`,
+        // so its integer part is an `i32`.
+        unsafe { limited.to_int_unchecked() }
     }
 }
 
@@ -203,9 +205,10 @@ impl<const FRACTION: u32, const SMALLEST: i32, const LARGEST: u32>
     const DROPPED: u32 = 23 - FRACTION;
     /// Bits of the smallest normal value, as `f32`.
     const SMALLEST_NORMAL: u32 = ((127 + SMALLEST) as u32) << 23;
-    /// Bits of the value that would follow the largest finite value. Its code is NaN in `f8e4m3fn`,
-    /// and infinity in `f8e5m2`.
+    /// Bits of the value that would follow the largest finite value. Its code is infinity or NaN.
     const BEYOND: u32 = LARGEST + (1 << Self::DROPPED);
+    /// Whether the code of `BEYOND` is infinity: all fraction bits of `BEYOND` are 0.
+    const HAS_INFINITY: bool = Self::BEYOND & 0x007f_ffff == 0;
     const NAN: u32 = 0x7f;
 
     /// Rounds the value with the bits `magnitude` to nearest, ties to even. The value is not
@@ -245,8 +248,9 @@ impl<const FRACTION: u32, const SMALLEST: i32, const LARGEST: u32> Float
     fn nearest(value: f32) -> u8 {
         let bits = value.to_bits();
         let (code, _) = Self::rounded(Ord::min(bits & 0x7fff_ffff, Self::BEYOND));
-        let nan = if value.is_nan() { Self::NAN } else { 0 };
-        Self::with_sign(code | nan, bits)
+        // Without infinity, the code of `BEYOND` is NaN already.
+        let is_lost = Self::HAS_INFINITY && value.is_nan();
+        Self::with_sign(code | if is_lost { Self::NAN } else { 0 }, bits)
     }
 
     #[inline(always)]

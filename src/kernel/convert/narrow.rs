@@ -204,7 +204,7 @@ impl<const FRACTION: u32, const SMALLEST: i32, const LARGEST: u32>
     /// Number of fraction bits of an `f32` that the format does not have.
     const DROPPED: u32 = 23 - FRACTION;
     /// Bits of the smallest normal value, as `f32`.
-    const SMALLEST_NORMAL: u32 = ((127 + SMALLEST) as u32) << 23;
+    const SMALLEST_NORMAL: u32 = (127 + SMALLEST).cast_unsigned() << 23;
     /// Bits of the value that would follow the largest finite value. Its code is infinity or NaN.
     const BEYOND: u32 = LARGEST + (1 << Self::DROPPED);
     /// Whether the code of `BEYOND` is infinity: all fraction bits of `BEYOND` are 0.

@@ -37,7 +37,7 @@ mod table;
 mod tests;
 mod vector;
 #[allow(unused_imports, reason = "writes that convert will use these")]
-pub(crate) use convert::{ConvertFn, ConvertRun, convert_fn};
+pub(crate) use convert::{ConvertFn, ConvertRun, LineSteps, convert_fn};
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};
 #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -15,9 +15,10 @@ use crate::execution::Execution;
 use crate::kernel::{ConvertRun, Job, LineSteps, Steps};
 use crate::memory::with_room;
 
-/// Number of bytes that a call reads and writes from which the work is divided among workers. Below
-/// this size, waking a worker costs more than it saves.
-const DIVIDED_BYTES: usize = 128 * 1024;
+/// Number of bytes that a call reads and writes from which the work is divided among workers. Waking
+/// a worker takes 10 to 12 us on two cores of a Zen 5. One core writes 1 MiB in 45 us from bf16 to
+/// f8e4m3fn, in 60 us to i8 with a scale, and in 14 us without a conversion.
+const DIVIDED_BYTES: usize = 1 << 20;
 
 /// Number of pieces for each worker. A worker that begins late then delays the call less.
 const PIECES: usize = 4;

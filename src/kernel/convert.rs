@@ -34,7 +34,7 @@ use crate::conversion::{Format, Rounding, Scaling};
 use crate::element::DType;
 
 /// Maximum number of elements of a block. The buffers of a block stay in the L1 cache.
-const BLOCK: usize = 256;
+const BLOCK: usize = 512;
 
 /// A run of a conversion: one or more lines of elements. Strides are in elements, from one destination element to the next. The
 /// elements of a packed format are bytes with two values.

@@ -517,11 +517,11 @@ impl Case {
 /// A run of several lines writes what one run for each line writes.
 #[test]
 fn lines_are_runs() {
-    const ROOM: usize = 2048;
+    const ROOM: usize = 4096;
     let mut bits = Bits(11);
     for round in 0..3000 {
         let (format, from) = (Format::ALL[round % Format::ALL.len()], DType::BF16);
-        let (len, lines) = ([1, 3, 128, 256, 300][bits.below(5)], 1 + bits.below(4));
+        let (len, lines) = ([1, 3, 128, 300, 512, 600][bits.below(6)], 1 + bits.below(4));
         let steps = |bits: &mut Bits| [0, 1, 2][bits.below(3)];
         let line_steps = |bits: &mut Bits| [0, 1, 128, 301][bits.below(4)];
         let scales: Vec<f32> = (0..ROOM).map(|_| 0.5 + bits.below(100) as f32).collect();
@@ -532,7 +532,7 @@ fn lines_are_runs() {
             len,
             lines,
             line_steps: LineSteps {
-                dst: [300, 301, 400][bits.below(3)],
+                dst: [600, 601, 700][bits.below(3)],
                 src: line_steps(&mut bits),
                 scale: line_steps(&mut bits),
                 zero: line_steps(&mut bits),

@@ -205,13 +205,8 @@ fn train(
     let (output, saved) = scatter.forward(data, indices, updates)?;
     let run = saved.run();
     if !is_sum {
-        let (of_data, of_updates) =
-            run.backward(gradient, Forward::new(data, updates), 1.0)?;
-        return Ok([
-            output.into_vec(),
-            of_data.into_vec(),
-            of_updates.into_vec(),
-        ]);
+        let (of_data, of_updates) = run.backward(gradient, Forward::new(data, updates), 1.0)?;
+        return Ok([output.into_vec(), of_data.into_vec(), of_updates.into_vec()]);
     }
     let of_updates = run.backward_updates(gradient, Forward::none(), 1.0)?;
     Ok([output.into_vec(), Vec::new(), of_updates.into_vec()])

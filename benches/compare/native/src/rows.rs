@@ -37,47 +37,85 @@ pub struct Rows {
 unsafe impl Sync for Rows {}
 
 impl Rows {
-    /// Writes one row of each head of token `token`, with `write(destination, source, dim)`.
+    /// # Safety
+    ///
+    /// As for [`compare_write_rows`].
+    unsafe fn write(&self) {
+        // SAFETY: the caller guarantees the pointers, and that slots are distinct.
+        unsafe {
+            match self.format {
+                0 => self.copy(),
+                _ => self.convert_for_machine(),
+            }
+        }
+    }
+
+    /// Returns the position of the row of `token` in the cache, in elements, unless its slot is
+    /// negative.
     ///
     /// # Safety
     ///
-    /// The cache has elements of type `T`, and the pointers are valid for all slots and tokens.
-    unsafe fn token<T>(&self, token: usize, write: unsafe fn(*mut T, *const u16, &Self)) {
-        // SAFETY: the caller guarantees one slot for each token.
-        let slot = unsafe { *self.slots.add(token) };
-        let Ok(slot) = usize::try_from(slot) else {
-            return;
-        };
-        let block = slot / self.block_size * self.block_stride;
-        let row = block + slot % self.block_size * self.row_stride;
-        for head in 0..self.heads {
-            // SAFETY: the caller guarantees that the rows are in the cache and in the updates.
-            unsafe {
-                let to = self.cache.cast::<T>().add(row + head * self.head_stride);
-                let from = self.updates.add((token * self.heads + head) * self.dim);
-                write(to, from, self);
+    /// There is a slot for `token`.
+    #[inline(always)]
+    unsafe fn row(&self, token: usize) -> Option<usize> {
+        // SAFETY: the caller guarantees the slot.
+        let slot = usize::try_from(unsafe { *self.slots.add(token) }).ok()?;
+        let (block, row) = (slot / self.block_size, slot % self.block_size);
+        Some(block * self.block_stride + row * self.row_stride)
+    }
+
+    /// Inference engines compile their kernels for AVX2 or AVX-512, so this loop is compiled for
+    /// AVX2 too.
+    ///
+    /// # Safety
+    ///
+    /// As for [`compare_write_rows`].
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn convert_for_machine(&self) {
+        #[target_feature(enable = "avx2")]
+        unsafe fn with_avx2(rows: &Rows) {
+            // SAFETY: as for the function outside.
+            unsafe { rows.convert() };
+        }
+        // SAFETY: the machine has AVX2, and the caller guarantees the rest.
+        unsafe {
+            if is_x86_feature_detected!("avx2") {
+                with_avx2(self);
+            } else {
+                self.convert();
             }
         }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe fn convert_for_machine(&self) {
+        // SAFETY: as for this function.
+        unsafe { self.convert() };
     }
 
     /// # Safety
     ///
     /// As for [`compare_write_rows`].
-    unsafe fn write(&self) {
-        // SAFETY: the caller guarantees the format and the pointers, and that slots are distinct.
-        unsafe {
-            match self.format {
-                1 => (0..self.tokens).for_each(|token| self.token(token, to_e4m3)),
-                2 => (0..self.tokens).for_each(|token| self.token(token, to_i8)),
-                _ => {
-                    // A row of all heads that is contiguous in the cache is one copy.
-                    let joined = Self {
-                        heads: 1,
-                        dim: self.heads * self.dim,
-                        ..*self
-                    };
-                    let whole = if self.head_stride == self.dim { &joined } else { self };
-                    whole.copy();
+    #[inline(always)]
+    unsafe fn convert(&self) {
+        for token in 0..self.tokens {
+            // SAFETY: the caller guarantees all slots, and rows inside the cache and the updates.
+            unsafe {
+                let Some(row) = self.row(token) else { continue };
+                for head in 0..self.heads {
+                    let from = self.updates.add((token * self.heads + head) * self.dim);
+                    let to = self.cache.cast::<u8>().add(row + head * self.head_stride);
+                    if self.format == 1 {
+                        for at in 0..self.dim {
+                            *to.add(at) = e4m3(widened(*from.add(at)));
+                        }
+                    } else {
+                        for at in 0..self.dim {
+                            let value = widened(*from.add(at)) / self.scale;
+                            let value = value.round_ties_even().clamp(-128.0, 127.0);
+                            *to.add(at) = (value as i8).cast_unsigned();
+                        }
+                    }
                 }
             }
         }
@@ -88,47 +126,41 @@ impl Rows {
     /// As for [`compare_write_rows`].
     unsafe fn copy(&self) {
         let bytes = self.tokens * self.heads * self.dim * size_of::<u16>();
-        // SAFETY: the caller guarantees the pointers, and that slots are distinct.
-        let copy = |token| unsafe { self.token(token, copied) };
-        if bytes < DIVIDED || rayon::current_num_threads() == 1 {
+        // A row of all heads that is contiguous in the cache is one copy.
+        let (heads, len) = match self.head_stride == self.dim {
+            true => (1, self.heads * self.dim),
+            false => (self.heads, self.dim),
+        };
+        let copy = |token: usize| {
+            // SAFETY: the caller guarantees all slots, and rows inside the cache and the updates.
+            // Distinct slots are distinct rows.
+            unsafe {
+                let Some(row) = self.row(token) else { return };
+                for head in 0..heads {
+                    let from = self.updates.add((token * heads + head) * len);
+                    let to = self.cache.cast::<u16>().add(row + head * self.head_stride);
+                    ptr::copy_nonoverlapping(from, to, len);
+                }
+            }
+        };
+        let threads = rayon::current_num_threads();
+        if bytes < DIVIDED || threads == 1 {
             (0..self.tokens).for_each(copy);
         } else {
-            let least = self.tokens.div_ceil(rayon::current_num_threads() * 4);
-            (0..self.tokens)
-                .into_par_iter()
-                .with_min_len(least)
-                .for_each(copy);
+            let least = self.tokens.div_ceil(threads * 4);
+            let tokens = (0..self.tokens).into_par_iter();
+            tokens.with_min_len(least).for_each(copy);
         }
     }
 }
 
-unsafe fn copied(to: *mut u16, from: *const u16, rows: &Rows) {
-    // SAFETY: the caller guarantees both rows, which do not overlap.
-    unsafe { ptr::copy_nonoverlapping(from, to, rows.dim) };
-}
-
-unsafe fn to_e4m3(to: *mut u8, from: *const u16, rows: &Rows) {
-    for at in 0..rows.dim {
-        // SAFETY: the caller guarantees both rows, which do not overlap.
-        unsafe { *to.add(at) = e4m3(widened(*from.add(at))) };
-    }
-}
-
-unsafe fn to_i8(to: *mut i8, from: *const u16, rows: &Rows) {
-    for at in 0..rows.dim {
-        // SAFETY: the caller guarantees both rows, which do not overlap.
-        unsafe {
-            let value = widened(*from.add(at)) / rows.scale;
-            *to.add(at) = value.round_ties_even().clamp(-128.0, 127.0) as i8;
-        }
-    }
-}
-
+#[inline(always)]
 fn widened(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
 /// Rounds to the nearest value, ties to even. Values beyond the largest become NaN, as in torch.
+#[inline(always)]
 fn e4m3(value: f32) -> u8 {
     const SMALLEST_NORMAL: u32 = 121 << 23;
     const BEYOND: u32 = 0x43f0_0000;
@@ -176,8 +208,7 @@ pub unsafe extern "C" fn compare_time_rows(rows: &Rows, calls: u32) -> i64 {
 }
 
 /// Type of `nds_write_paged` and of `nds_plan_write` of the C interface, with opaque structs.
-type WriteFn =
-    unsafe extern "C" fn(*const c_void, *const c_void, usize, *const c_void) -> c_int;
+type WriteFn = unsafe extern "C" fn(*const c_void, *const c_void, usize, *const c_void) -> c_int;
 
 /// Returns the nanoseconds of `calls` calls of `write`, or -1 if a call failed.
 ///

@@ -32,7 +32,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod vector;
-pub(crate) use convert::{ConvertFn, ConvertRun, convert_fn};
+pub(crate) use convert::{ConvertFn, ConvertRun, LineSteps, convert_fn};
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};
 #[cfg(all(target_arch = "x86_64", not(miri)))]

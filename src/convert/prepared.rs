@@ -21,6 +21,20 @@ pub(super) struct Placed {
     /// Packed formats: the stride from the source of the low 4 bits to the source of the high 4
     /// bits.
     pub(super) pair: isize,
+    /// Stride between the elements of a line, in elements.
+    pub(super) step: isize,
+    /// Stride between the lines of a block, in elements.
+    pub(super) line_step: isize,
+}
+
+/// How the elements of a window are cut: into lines of one length, whose elements are at one stride
+/// in each tensor, and into blocks of lines, which are at one stride in each tensor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines {
+    /// Number of elements of a line.
+    pub(super) len: usize,
+    /// Number of lines of a block.
+    pub(super) block: usize,
 }
 
 /// A write that is checked and ready to run. All memory that it needs is allocated.
@@ -40,6 +54,22 @@ pub(super) struct Prepared<'p> {
     pub(super) repetitions: usize,
     /// Number of elements of a window.
     pub(super) window: usize,
+    pub(super) lines: Lines,
+}
+
+impl Placed {
+    /// Places a tensor. Its lines are not cut yet.
+    fn new(base: *mut u8, size: usize, place: WindowOffsets, pair: isize) -> Self {
+        let (_, step) = place.run();
+        Self {
+            base,
+            size,
+            place,
+            pair,
+            step,
+            line_step: 0,
+        }
+    }
 }
 
 impl<'p> Prepared<'p> {
@@ -71,22 +101,45 @@ impl<'p> Prepared<'p> {
         let place = plan.numbered(&data_strides)?;
         let place = place.ok_or_else(|| plan.mismatch(tensors.data.layout()))?;
         let counted = plan.counted()?;
-        Ok(Self {
+        let mut prepared = Self {
             plan,
             last_writes: last_writes(plan)?,
             mover: tensors.mover,
-            data: Placed {
-                base: tensors.data.as_mut_ptr().cast(),
-                size: tensors.data.elements().size(),
+            data: Placed::new(
+                tensors.data.as_mut_ptr().cast(),
+                tensors.data.elements().size(),
                 place,
-                pair: 0,
-            },
+                0,
+            ),
             updates: listed(updates, Elements::size(tensors.updates.elements()))?,
             scale: at_most_one(scale.map(|scale| listed(scale, size_of::<f32>())))?,
             zero_point: at_most_one(zero_point.map(|zero| listed(zero, size_of::<i32>())))?,
             repetitions: counted.outer.elements(),
             window: counted.window.elements(),
-        })
+            lines: Lines { len: 1, block: 1 },
+        };
+        prepared.cut_lines();
+        Ok(prepared)
+    }
+
+    /// Computes the lines of a window, and the strides of the lines in each tensor.
+    fn cut_lines(&mut self) {
+        let mut tensors = [
+            Some(&mut self.data),
+            Some(&mut self.updates),
+            self.scale.first_mut(),
+            self.zero_point.first_mut(),
+        ];
+        let placed = tensors.iter().flatten();
+        let len = placed.map(|placed| placed.place.run().0).min();
+        let len = len.unwrap_or(1).max(1);
+        let mut block = usize::MAX;
+        for placed in tensors.iter_mut().flatten() {
+            let (lines, line_step) = placed.place.lines(len);
+            block = block.min(lines.max(1));
+            placed.line_step = line_step;
+        }
+        self.lines = Lines { len, block };
     }
 
     /// Returns the number of windows that the write changes, in all repetitions.
@@ -161,12 +214,8 @@ fn listed(
         pair = *last;
         *last *= 2;
     }
-    Ok(Placed {
-        base: base.cast_mut(),
-        size,
-        place: plan.listed(&strides)?,
-        pair,
-    })
+    let place = plan.listed(&strides)?;
+    Ok(Placed::new(base.cast_mut(), size, place, pair))
 }
 
 /// Returns a list of the tensor, if there is one.

@@ -34,9 +34,9 @@ use crate::conversion::{Format, Rounding, Scaling};
 use crate::element::DType;
 
 /// Maximum number of elements of a block. The buffers of a block stay in the L1 cache.
-const BLOCK: usize = 256;
+const BLOCK: usize = 512;
 
-/// A run of a conversion. Strides are in elements, from one destination element to the next. The
+/// A run of a conversion: one or more lines of elements. Strides are in elements, from one destination element to the next. The
 /// elements of a packed format are bytes with two values.
 ///
 /// Destination element `i` of a packed format has two sources. The low 4 bits are the source at
@@ -45,8 +45,12 @@ const BLOCK: usize = 256;
 /// the low 4 bits. Other formats ignore the three `pair` fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConvertRun {
-    /// Number of destination elements.
+    /// Number of destination elements of a line.
     pub(crate) len: usize,
+    /// Number of lines.
+    pub(crate) lines: usize,
+    /// Strides from the first element of a line to that of the next line.
+    pub(crate) line_steps: LineSteps,
     pub(crate) dst_step: isize,
     pub(crate) src_step: isize,
     pub(crate) src_pair: isize,
@@ -58,6 +62,15 @@ pub(crate) struct ConvertRun {
     pub(crate) zero: *const i32,
     pub(crate) zero_step: isize,
     pub(crate) zero_pair: isize,
+}
+
+/// Strides from one line of a [`ConvertRun`] to the next, in elements.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LineSteps {
+    pub(crate) dst: isize,
+    pub(crate) src: isize,
+    pub(crate) scale: isize,
+    pub(crate) zero: isize,
 }
 
 /// Converts the elements of a run, from the source at `src` to the destination at `dst`.
@@ -180,56 +193,32 @@ struct Loops {
     reciprocal: bool,
 }
 
-/// Converts a run, block by block.
+/// Converts a run, line by line, and each line block by block.
 ///
 /// # Safety
 ///
 /// As for [`ConvertFn`]. `loops` are the loops of a conversion from `S`.
 unsafe fn convert<S: Source>(loops: &Loops, dst: *mut u8, src: *const S, run: &ConvertRun) {
     let packing = Packing::of(loops.packed, run);
-    let [mut low, mut high] = packing.sides(src, run);
-    let [mut codes, mut low_codes, mut high_codes] =
-        [[const { MaybeUninit::<u32>::uninit() }; BLOCK]; 3];
-    let (low_codes, high_codes) = (
-        low_codes.as_mut_ptr().cast(),
-        high_codes.as_mut_ptr().cast(),
-    );
-    let is_contiguous = run.dst_step == 1;
-    for start in (0..run.len).step_by(packing.block()) {
-        let range = start..Ord::min(run.len, start + packing.block());
-        let len = range.len();
-        let offset = start.cast_signed() * run.dst_step * loops.size.cast_signed();
-        let to = dst.wrapping_offset(offset);
-        let out = if is_contiguous {
-            to
-        } else {
-            codes.as_mut_ptr().cast()
-        };
-        // SAFETY: the caller guarantees the elements of the run, which include those of `range`.
-        // `out` has room for `len` elements: in the destination, or in `codes`. The other buffers
-        // have room for `BLOCK` bytes, and each call of `convert` writes the bytes that `join` and
-        // `join_neighbours` read.
-        unsafe {
-            match packing {
-                Packing::None => low.convert(loops, range, out),
-                Packing::Apart => {
-                    low.convert(loops, range.clone(), low_codes);
-                    high.convert(loops, range, high_codes);
-                    join(out, low_codes, high_codes, len);
-                }
-                Packing::Neighbours => {
-                    low.convert(loops, 2 * range.start..2 * range.end, low_codes);
-                    join_neighbours(out, low_codes, len);
-                }
-            }
+    let mut scratch = [const { Scratch::new() }; 2];
+    let mut sides = packing.sides(src, run, &mut scratch);
+    let mut codes = [const { [const { MaybeUninit::uninit() }; BLOCK] }; 3];
+    let size = loops.size.cast_signed();
+    for line in 0..run.lines {
+        let line = dst.wrapping_offset(line.cast_signed() * run.line_steps.dst * size);
+        for start in (0..run.len).step_by(packing.block()) {
+            let range = start..Ord::min(run.len, start + packing.block());
+            let to = line.wrapping_offset(start.cast_signed() * run.dst_step * size);
+            // SAFETY: the caller guarantees the elements of the run, which include those of `range`
+            // of this line.
+            unsafe { packing.convert(loops, &mut sides, range, (to, run.dst_step), &mut codes) };
         }
-        if !is_contiguous {
-            // SAFETY: the code above has written `len` elements to `codes`. The caller guarantees
-            // the elements of the destination.
-            unsafe { store_at_stride(loops.size, out, len, to, run.dst_step) };
-        }
+        sides.iter_mut().for_each(Side::next_line);
     }
 }
+
+/// Memory for the codes of a block: those of the block, of the low 4 bits and of the high 4 bits.
+type Codes = [[MaybeUninit<u32>; BLOCK]; 3];
 
 /// How the two values of a byte follow one another in the source.
 #[derive(Clone, Copy)]
@@ -264,15 +253,64 @@ impl Packing {
         }
     }
 
+    /// Converts the block `range` of a line to the elements from `to` on, at the stride `step`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Side::convert`], for each of `sides` that the packing uses. The destination
+    /// elements are aligned, valid for writes, and nothing else accesses them.
+    unsafe fn convert<S: Source>(
+        self,
+        loops: &Loops,
+        [low, high]: &mut [Side<'_, S>; 2],
+        range: Range<usize>,
+        (to, step): (*mut u8, isize),
+        codes: &mut Codes,
+    ) {
+        let len = range.len();
+        let [codes, low_codes, high_codes] =
+            codes.each_mut().map(|codes| codes.as_mut_ptr().cast());
+        let out = if step == 1 { to } else { codes };
+        // SAFETY: the caller guarantees the sources of `range` and the destination elements. `out`
+        // has room for `len` elements: in the destination, or in `codes`. The other buffers have
+        // room for `BLOCK` bytes, and each call of `Side::convert` writes the bytes that `join` and
+        // `join_neighbours` read.
+        unsafe {
+            match self {
+                Self::None => low.convert(loops, range, out),
+                Self::Apart => {
+                    low.convert(loops, range.clone(), low_codes);
+                    high.convert(loops, range, high_codes);
+                    join(out, low_codes, high_codes, len);
+                }
+                Self::Neighbours => {
+                    low.convert(loops, 2 * range.start..2 * range.end, low_codes);
+                    join_neighbours(out, low_codes, len);
+                }
+            }
+            if step != 1 {
+                store_at_stride(loops.size, out, len, to, step);
+            }
+        }
+    }
+
     /// Returns the sequences of the low and of the high 4 bits. Only [`Apart`](Self::Apart) uses
     /// the second sequence.
-    fn sides<S: Source>(self, src: *const S, run: &ConvertRun) -> [Side<S>; 2] {
+    fn sides<'b, S: Source>(
+        self,
+        src: *const S,
+        run: &ConvertRun,
+        [low, high]: &'b mut [Scratch<S>; 2],
+    ) -> [Side<'b, S>; 2] {
         let pairs = [run.src_pair, run.scale_pair, run.zero_pair];
         let steps = match self {
             Self::None | Self::Apart => [run.src_step, run.scale_step, run.zero_step],
             Self::Neighbours => pairs,
         };
-        [[0; 3], pairs].map(|offsets| Side::new(src, run, offsets, steps))
+        [
+            Side::new(src, run, [0; 3], steps, low),
+            Side::new(src, run, pairs, steps, high),
+        ]
     }
 }
 
@@ -330,27 +368,60 @@ unsafe fn store_at_stride(size: usize, from: *const u8, len: usize, to: *mut u8,
 }
 
 /// A sequence of values to convert: sources, scales and zero points.
-struct Side<S> {
-    source: Column<S>,
-    scale: Option<Column<f32>>,
-    zero: Option<Column<i32>>,
+struct Side<'b, S> {
+    source: Column<'b, S>,
+    scale: Option<Column<'b, f32>>,
+    zero: Option<Column<'b, i32>>,
 }
 
-impl<S: Source> Side<S> {
+/// Memory for the buffers of a [`Side`]. It is never moved, because a move would copy it.
+struct Scratch<S> {
+    sources: [MaybeUninit<S>; BLOCK],
+    scales: [MaybeUninit<f32>; BLOCK],
+    zeros: [MaybeUninit<i32>; BLOCK],
+}
+
+impl<S> Scratch<S> {
+    const fn new() -> Self {
+        Self {
+            sources: [const { MaybeUninit::uninit() }; BLOCK],
+            scales: [const { MaybeUninit::uninit() }; BLOCK],
+            zeros: [const { MaybeUninit::uninit() }; BLOCK],
+        }
+    }
+}
+
+impl<'b, S: Source> Side<'b, S> {
     /// Returns the sequence of the sources, scales and zero points at the strides `steps`. The first
     /// of them are at `offsets` from those of the run. Strides and offsets are in elements.
-    fn new(src: *const S, run: &ConvertRun, offsets: [isize; 3], steps: [isize; 3]) -> Self {
+    fn new(
+        src: *const S,
+        run: &ConvertRun,
+        offsets: [isize; 3],
+        steps: [isize; 3],
+        scratch: &'b mut Scratch<S>,
+    ) -> Self {
         let scale = (!run.scale.is_null()).then_some(run.scale);
         let zero = (!run.zero.is_null()).then_some(run.zero);
+        let lines = run.line_steps;
+        let (scales, zeros) = (&mut scratch.scales, &mut scratch.zeros);
+        let (scale_steps, zero_steps) = ((steps[1], lines.scale), (steps[2], lines.zero));
         Self {
-            source: Column::new(src, offsets[0], steps[0]),
-            scale: scale.map(|scale| Column::new(scale, offsets[1], steps[1])),
-            zero: zero.map(|zero| Column::new(zero, offsets[2], steps[2])),
+            source: Column::new(src, offsets[0], (steps[0], lines.src), &mut scratch.sources),
+            scale: scale.map(|scale| Column::new(scale, offsets[1], scale_steps, scales)),
+            zero: zero.map(|zero| Column::new(zero, offsets[2], zero_steps, zeros)),
         }
     }
 
+    /// Goes on to the next line of the run.
+    fn next_line(&mut self) {
+        self.source.next_line();
+        self.scale.iter_mut().for_each(Column::next_line);
+        self.zero.iter_mut().for_each(Column::next_line);
+    }
+
     /// Converts the elements of `range` to contiguous elements at `out`. A packed format has one
-    /// value in the low 4 bits of each byte. The calls for one side are in ascending order, and no
+    /// value in the low 4 bits of each byte. The calls for one line are in ascending order, and no
     /// range is longer than the first.
     ///
     /// # Safety
@@ -387,19 +458,38 @@ impl<S: Source> Side<S> {
 }
 
 /// Elements at a stride, and a buffer that makes them contiguous block by block.
-struct Column<T> {
+struct Column<'b, T> {
+    /// First element of the line.
     first: *const T,
     step: isize,
-    buffer: [MaybeUninit<T>; BLOCK],
+    /// Stride from the first element of a line to that of the next line.
+    line_step: isize,
+    /// Whether `buffer` has the elements of this line, which are all one element.
+    is_filled: bool,
+    buffer: &'b mut [MaybeUninit<T>; BLOCK],
 }
 
-impl<T: Copy> Column<T> {
-    fn new(base: *const T, offset: isize, step: isize) -> Self {
+impl<'b, T: Copy> Column<'b, T> {
+    /// Returns the column whose first element is at `offset` from `base`. `steps` are the strides
+    /// of the elements and of the lines.
+    fn new(
+        base: *const T,
+        offset: isize,
+        (step, line_step): (isize, isize),
+        buffer: &'b mut [MaybeUninit<T>; BLOCK],
+    ) -> Self {
         Self {
             first: base.wrapping_offset(offset),
             step,
-            buffer: [const { MaybeUninit::uninit() }; BLOCK],
+            line_step,
+            is_filled: false,
+            buffer,
         }
+    }
+
+    fn next_line(&mut self) {
+        self.first = self.first.wrapping_offset(self.line_step);
+        self.is_filled &= self.line_step == 0;
     }
 
     /// Returns the elements of `range`.
@@ -417,7 +507,7 @@ impl<T: Copy> Column<T> {
     }
 
     /// Returns copies of the elements of `range`, changed by `change`. With the stride 0, only the
-    /// first call copies: the calls are in ascending order, and no range is longer than the first.
+    /// first call for each element copies: the first range is the longest.
     ///
     /// # Safety
     ///
@@ -431,12 +521,13 @@ impl<T: Copy> Column<T> {
                 // SAFETY: the caller guarantees the elements of `range`.
                 element.write(change(unsafe { *from }));
             }
-        } else if range.start == 0 {
+        } else if !self.is_filled {
             // SAFETY: as above.
             buffer.fill(MaybeUninit::new(change(unsafe { *self.first })));
+            self.is_filled = true;
         }
-        // SAFETY: this call has written `len` elements, or the first call has written at least
-        // `len` elements.
+        // SAFETY: this call has written `len` elements, or an earlier call, whose range was at least
+        // as long, has written them.
         unsafe { slice::from_raw_parts(self.buffer.as_ptr().cast(), len) }
     }
 }

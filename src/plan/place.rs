@@ -79,6 +79,19 @@ impl WindowOffsets {
         self.window.last().copied().unwrap_or((1, 1))
     }
 
+    /// Cuts the elements of a window into lines of `len` elements, where `len` divides the size of
+    /// [`run`](Self::run) and is not 0. Returns a number of lines, and a stride. Each block of so
+    /// many successive lines, counted from the start of the window, has its first elements at this
+    /// stride.
+    pub(crate) fn lines(&self, len: usize) -> (usize, isize) {
+        let (size, step) = self.run();
+        match *self.window {
+            _ if size > len => (size / len, step.wrapping_mul(len.cast_signed())),
+            [.., outer, _] => outer,
+            _ => (1, 0),
+        }
+    }
+
     /// Returns the stride between neighbouring windows of the list. Returns `None` if this stride
     /// is not constant.
     pub(crate) fn step(&self) -> Option<isize> {

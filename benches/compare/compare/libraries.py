@@ -31,6 +31,8 @@ REDUCTIONS = {"none": 0, "add": 1, "max": 5}
 _CPU = 1
 # Type codes of DLPack, for numpy's kinds of elements.
 _CODES = {"i": 0, "u": 1, "f": 2}
+# numpy has no bfloat16. Its elements are stored as integers of 16 bits.
+BFLOAT16 = 4
 
 
 class Device(Structure):
@@ -68,19 +70,65 @@ class Options(Structure):
     ]
 
 
+class Conversion(Structure):
+    """`nds_conversion`."""
+
+    _fields_ = [
+        ("size", c_uint32),
+        ("format", c_int32),
+        ("rounding", c_int32),
+        ("scaling", c_int32),
+        ("scale", POINTER(DLTensor)),
+        ("zero_point", POINTER(DLTensor)),
+    ]
+
+
+class Write(Structure):
+    """`nds_write`."""
+
+    _fields_ = [
+        ("size", c_uint32),
+        ("data", POINTER(DLTensor)),
+        ("updates", POINTER(DLTensor)),
+        ("conversion", POINTER(Conversion)),
+    ]
+
+
+class NativeRows(Structure):
+    """`Rows` of native/src/rows.rs."""
+
+    _fields_ = [
+        ("cache", c_void_p),
+        ("updates", c_void_p),
+        ("slots", c_void_p),
+        ("tokens", c_size_t),
+        ("heads", c_size_t),
+        ("dim", c_size_t),
+        ("block_size", c_size_t),
+        ("block_stride", c_size_t),
+        ("row_stride", c_size_t),
+        ("head_stride", c_size_t),
+        ("scale", c_float),
+        ("format", c_int),
+    ]
+
+
 class NativeTensor(Structure):
     """`Tensor` of native/src/lib.rs."""
 
     _fields_ = [("memory", c_void_p), ("shape", POINTER(c_size_t)), ("rank", c_size_t)]
 
 
-def dl_tensor(array: np.ndarray) -> DLTensor:
-    """Views `array`, which must be row-major and outlive the view."""
-    code, bits = _CODES[array.dtype.kind], 8 * array.itemsize
-    shape = (c_int64 * array.ndim)(*array.shape)
-    return DLTensor(
-        array.ctypes.data, Device(_CPU, 0), array.ndim, DataType(code, bits, 1), shape, None, 0
-    )
+def dl_tensor(array: np.ndarray, code: int | None = None) -> DLTensor:
+    """Views `array`, which must outlive the view. `code` replaces numpy's kind of elements."""
+    numbers = c_int64 * array.ndim
+    code = _CODES[array.dtype.kind] if code is None else code
+    dtype = DataType(code, 8 * array.itemsize, 1)
+    strides = None
+    if not array.flags.c_contiguous:
+        strides = numbers(*(stride // array.itemsize for stride in array.strides))
+    shape = numbers(*array.shape)
+    return DLTensor(array.ctypes.data, Device(_CPU, 0), array.ndim, dtype, shape, strides, 0)
 
 
 def native_tensor(array: np.ndarray) -> NativeTensor:
@@ -111,6 +159,9 @@ def native() -> ctypes.CDLL:
         "compare_copy": (c_bool, [c_size_t, c_void_p, c_void_p, c_size_t]),
         "compare_read": (None, [c_void_p, c_size_t]),
         "compare_time_scatter_nd": (c_int64, [c_void_p] * 6 + [c_uint32]),
+        "compare_time_writes": (c_int64, [c_void_p] * 3 + [c_size_t, c_void_p, c_uint32]),
+        "compare_write_rows": (None, [POINTER(NativeRows)]),
+        "compare_time_rows": (c_int64, [POINTER(NativeRows), c_uint32]),
         "compare_allocate": (c_void_p, [POINTER(NativeTensor)] * 3 + [c_ssize_t, c_int]),
         "compare_values": (POINTER(c_float), [c_void_p]),
         "compare_free": (None, [c_void_p]),

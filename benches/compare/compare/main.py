@@ -8,9 +8,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from . import backward, machine, options, places, plots, publish, report, rust_peers
+from . import backward, caches, machine, options, places, plots, publish, report, rust_peers
 
 
 def main(arguments: list[str]) -> int:
@@ -20,7 +21,9 @@ def main(arguments: list[str]) -> int:
     if chosen.rust:
         return rust_peers.run(chosen)
     if chosen.backward:
-        return _backward(chosen)
+        return _tables("backward", backward.markdown, chosen)
+    if chosen.caches:
+        return _tables("caches", caches.markdown, chosen)
     folder = places.output()
     stored = folder / "results.json"
     if chosen.reuse:
@@ -71,16 +74,16 @@ def _environment(threads: int) -> dict[str, str]:
     }
 
 
-def _backward(chosen: argparse.Namespace) -> int:
-    """Measures forward passes with their gradients. Writes tables and no plots."""
-    stored = places.output() / "backward.json"
+def _tables(name: str, markdown: Callable[[dict], str], chosen: argparse.Namespace) -> int:
+    """Measures with the module `name` of this package. Writes tables and no plots."""
+    stored = places.output() / f"{name}.json"
     if not chosen.reuse:
         _build()
-        runs = [_child("compare.backward", threads, chosen) for threads in chosen.threads]
+        runs = [_child(f"compare.{name}", threads, chosen) for threads in chosen.threads]
         stored.write_text(json.dumps({"machine": machine.describe(), "runs": runs}, indent=1) + "\n")
     results = json.loads(stored.read_text())
-    text = backward.markdown(results)
-    (places.output() / "backward.md").write_text(text)
+    text = markdown(results)
+    (places.output() / f"{name}.md").write_text(text)
     print(text)
     if chosen.publish is not None:
         publish.publish_backward(results, text, chosen.publish)

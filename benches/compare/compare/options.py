@@ -44,6 +44,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     add("--rust", action="store_true", help="measure other Rust crates instead")
     add("--backward", action="store_true", help="measure forward passes with their gradients instead")
+    add("--caches", action="store_true", help="measure writes into caches of inference servers instead")
     add("--scaling", action="store_true", help="measure ndscatter with growing work instead, and draw plots")
     add(
         "--page",
@@ -61,6 +62,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("--check needs --page")
     if options.publish is not None and options.quick:
         parser.error("figures of --quick cannot be published; omit --quick or --publish")
+    if options.publish is not None and options.caches:
+        parser.error("--caches has no page to publish; omit --publish")
     if options.publish == "" and not (options.rust or options.scaling):
         parser.error("--publish needs the name of a kind of machine, such as zen-4")
     return options

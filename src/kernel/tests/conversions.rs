@@ -7,7 +7,7 @@
     reason = "random bits are truncated, and other numbers are small"
 )]
 
-use super::super::convert::{ConvertRun, convert_fn};
+use super::super::convert::{ConvertRun, LineSteps, convert_fn};
 use super::{Bits, Buffer};
 use crate::conversion::{Format, Rounding, Scaling};
 use crate::element::DType;
@@ -206,6 +206,8 @@ fn contiguous(len: usize, format: Format) -> ConvertRun {
     let values = if format.is_packed() { 2 } else { 1 };
     ConvertRun {
         len,
+        lines: 1,
+        line_steps: LineSteps::default(),
         dst_step: 1,
         src_step: values,
         src_pair: 1,
@@ -449,6 +451,8 @@ impl Case {
         }
         let run = ConvertRun {
             len: self.len,
+            lines: 1,
+            line_steps: LineSteps::default(),
             dst_step: self.dst.0.step,
             src_step: self.src.0.step,
             src_pair: self.src.0.pair,
@@ -506,6 +510,92 @@ impl Case {
             value(0) | value(1) << 4
         } else {
             value(0)
+        }
+    }
+}
+
+/// A run of several lines writes what one run for each line writes.
+#[test]
+fn lines_are_runs() {
+    const ROOM: usize = 4096;
+    let mut bits = Bits(11);
+    for round in 0..3000 {
+        let (format, from) = (Format::ALL[round % Format::ALL.len()], DType::BF16);
+        let (len, lines) = ([1, 3, 128, 300, 512, 600][bits.below(6)], 1 + bits.below(4));
+        let steps = |bits: &mut Bits| [0, 1, 2][bits.below(3)];
+        let line_steps = |bits: &mut Bits| [0, 1, 128, 301][bits.below(4)];
+        let scales: Vec<f32> = (0..ROOM).map(|_| 0.5 + bits.below(100) as f32).collect();
+        let zeros: Vec<i32> = (0..ROOM).map(|_| bits.below(7) as i32).collect();
+        let src: Vec<u8> = (0..ROOM * 2).map(|_| bits.next() as u8).collect();
+        let src = Buffer::new(&src, 0);
+        let run = ConvertRun {
+            len,
+            lines,
+            line_steps: LineSteps {
+                dst: [600, 601, 700][bits.below(3)],
+                src: line_steps(&mut bits),
+                scale: line_steps(&mut bits),
+                zero: line_steps(&mut bits),
+            },
+            dst_step: 1,
+            src_step: steps(&mut bits),
+            src_pair: 1,
+            scale: if bits.below(4) > 0 {
+                scales.as_ptr()
+            } else {
+                std::ptr::null()
+            },
+            scale_step: steps(&mut bits),
+            scale_pair: 1,
+            zero: if bits.below(2) > 0 {
+                zeros.as_ptr()
+            } else {
+                std::ptr::null()
+            },
+            zero_step: steps(&mut bits),
+            zero_pair: 1,
+        };
+        let scaling = Scaling::ALL[bits.below(2)];
+        for &isa in InstructionSet::available() {
+            let function = convert_fn(from, format, Rounding::Saturate, scaling, isa);
+            let function = function.expect("a float");
+            let before = vec![0xa5; ROOM * size(format)];
+            let mut dst = [Buffer::new(&before, 0), Buffer::new(&before, 0)];
+            // SAFETY: each buffer has `ROOM` elements, more than the largest position of a run.
+            unsafe {
+                function(
+                    dst[0].content_mut().as_mut_ptr(),
+                    src.content().as_ptr(),
+                    &run,
+                )
+            };
+            for line in 0..lines {
+                let at = |step: isize| step.unsigned_abs() * line;
+                let steps = run.line_steps;
+                let single = ConvertRun {
+                    lines: 1,
+                    scale: if run.scale.is_null() {
+                        run.scale
+                    } else {
+                        &raw const scales[at(steps.scale)]
+                    },
+                    zero: if run.zero.is_null() {
+                        run.zero
+                    } else {
+                        &raw const zeros[at(steps.zero)]
+                    },
+                    ..run
+                };
+                let to = dst[1].content_mut()[at(steps.dst) * size(format)..].as_mut_ptr();
+                let from = src.content()[at(steps.src) * 2..].as_ptr();
+                // SAFETY: as above.
+                unsafe { function(to, from, &single) };
+            }
+            assert_eq!(
+                dst[0].content(),
+                dst[1].content(),
+                "{format}, {isa}, {run:?}"
+            );
         }
     }
 }

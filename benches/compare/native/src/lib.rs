@@ -1,5 +1,5 @@
 //! Compiled helpers of the comparison, for `ctypes`: copies and reads that measure the
-//! bandwidth, a caller without an interpreter, and the crate's allocating methods.
+//! bandwidth, callers without an interpreter, the crate's allocating methods, and plain loops.
 //!
 //! No function checks its pointers. Callers guarantee that pointers are valid for their
 //! lengths, and that outputs overlap no other argument.
@@ -14,6 +14,7 @@ use ndscatter::{Forward, Reduction, Scatter, ScatterError, TensorView};
 #[path = "../../../common/roof.rs"]
 #[allow(dead_code, reason = "names are for the benches in Rust")]
 mod roof;
+mod rows;
 
 use roof::Copying;
 
@@ -204,13 +205,8 @@ fn train(
     let (output, saved) = scatter.forward(data, indices, updates)?;
     let run = saved.run();
     if !is_sum {
-        let (of_data, of_updates) =
-            run.backward(gradient, Forward::new(data, updates), 1.0)?;
-        return Ok([
-            output.into_vec(),
-            of_data.into_vec(),
-            of_updates.into_vec(),
-        ]);
+        let (of_data, of_updates) = run.backward(gradient, Forward::new(data, updates), 1.0)?;
+        return Ok([output.into_vec(), of_data.into_vec(), of_updates.into_vec()]);
     }
     let of_updates = run.backward_updates(gradient, Forward::none(), 1.0)?;
     Ok([output.into_vec(), Vec::new(), of_updates.into_vec()])

@@ -509,7 +509,7 @@ fn refused<T: Element + PartialEq, U: Element>(
         TensorView::from(slots),
         TensorView::contiguous(updates, updates_shape).expect("updates"),
     );
-    assert_eq!(done.as_ref(), Err(expected));
+    assert_eq!(done.as_ref(), Err(expected), "{shape:?}");
     assert_eq!(data, before, "unchanged: {expected}");
 }
 

@@ -36,11 +36,13 @@ use crate::element::DType;
 /// Maximum number of elements of a block. The buffers of a block stay in the L1 cache.
 const BLOCK: usize = 512;
 
-/// A run of a conversion: one or more lines of elements. Strides are in elements, from one destination element to the next. The
-/// elements of a packed format are bytes with two values.
+/// A run of a conversion: one or more lines of elements. Strides are in elements. Unless they are
+/// strides of lines, they are those from one destination element to the next. The elements of a
+/// packed format are bytes with two values.
 ///
-/// Destination element `i` of a packed format has two sources: the low 4 bits are the source at
-/// `src + i * src_step`, and the high 4 bits are the source `src_pair` elements after it. The scale
+/// Destination element `i` of a line of a packed format has two sources. The low 4 bits are the
+/// source at
+/// `src + i * src_step`. The high 4 bits are the source `src_pair` elements after it. The scale
 /// and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those of
 /// the low 4 bits. Other formats ignore the three `pair` fields.
 #[derive(Clone, Copy, Debug)]
@@ -426,9 +428,9 @@ impl<'b, S: Source> Side<'b, S> {
     ///
     /// # Safety
     ///
-    /// The elements of `range` are elements of the run, for which the caller of [`ConvertFn`]
-    /// guarantees its contract. `range` has 1 to [`BLOCK`] elements. `out` is aligned and valid for
-    /// writes of as many elements.
+    /// The elements of `range` are elements of the run. For the run, the contract of [`ConvertFn`]
+    /// holds. `range` has 1 to [`BLOCK`] elements. `out` is aligned. `out` is
+    /// valid for writes of the elements of `range`.
     unsafe fn convert(&mut self, loops: &Loops, range: Range<usize>, out: *mut u8) {
         const NO_ZERO: [i32; BLOCK] = [0; BLOCK];
         let len = range.len();

@@ -41,10 +41,9 @@ const BLOCK: usize = 512;
 /// packed format are bytes with two values.
 ///
 /// Destination element `i` of a line of a packed format has two sources. The low 4 bits are the
-/// source at
-/// `src + i * src_step`. The high 4 bits are the source `src_pair` elements after it. The scale
-/// and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those of
-/// the low 4 bits. Other formats ignore the three `pair` fields.
+/// source at `src + i * src_step`. The high 4 bits are the source `src_pair` elements after it. The
+/// scale and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those
+/// of the low 4 bits. Other formats ignore the three `pair` fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConvertRun {
     /// Number of destination elements of a line.

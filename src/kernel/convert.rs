@@ -36,13 +36,14 @@ use crate::element::DType;
 /// Maximum number of elements of a block. The buffers of a block stay in the L1 cache.
 const BLOCK: usize = 512;
 
-/// A run of a conversion: one or more lines of elements. Strides are in elements, from one destination element to the next. The
-/// elements of a packed format are bytes with two values.
+/// A run of a conversion: one or more lines of elements. Strides are in elements. Unless they are
+/// strides of lines, they are those from one destination element to the next. The elements of a
+/// packed format are bytes with two values.
 ///
-/// Destination element `i` of a packed format has two sources. The low 4 bits are the source at
-/// `src + i * src_step`. The high 4 bits are the source `src_pair` elements after it. The scale
-/// and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those of
-/// the low 4 bits. Other formats ignore the three `pair` fields.
+/// Destination element `i` of a line of a packed format has two sources. The low 4 bits are the
+/// source at `src + i * src_step`. The high 4 bits are the source `src_pair` elements after it. The
+/// scale and the zero point of the high 4 bits are `scale_pair` and `zero_pair` elements after those
+/// of the low 4 bits. Other formats ignore the three `pair` fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConvertRun {
     /// Number of destination elements of a line.

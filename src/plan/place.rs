@@ -80,9 +80,9 @@ impl WindowOffsets {
     }
 
     /// Cuts the elements of a window into lines of `len` elements, where `len` divides the size of
-    /// [`run`](Self::run) and is not 0. Returns a number of lines, and a stride. Each block of so
-    /// many successive lines, counted from the start of the window, has its first elements at this
-    /// stride.
+    /// [`run`](Self::run) and is not 0. Returns the number of lines of a block, and a stride. In
+    /// each block of lines, counted from the start of the window, the first elements of the lines
+    /// are at this stride.
     pub(crate) fn lines(&self, len: usize) -> (usize, isize) {
         let (size, step) = self.run();
         match *self.window {

@@ -188,10 +188,9 @@ impl IndexPlan {
         self.destinations.len()
     }
 
-    /// Whether windows have the last axis of the output, whatever the values of the indices.
+    /// Whether windows have the last axis of the output ([`Form::has_last_axis_in_window`]).
     pub(crate) fn has_last_axis_in_window(&self) -> bool {
-        let is_placed = matches!(self.form.coordinates, Coordinates::Placed { .. });
-        self.form.indexed().end < self.shape.len() && !is_placed
+        self.form.has_last_axis_in_window(self.shape.len())
     }
 
     /// Returns the shape that `updates` must have.

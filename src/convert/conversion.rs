@@ -136,7 +136,8 @@ impl<'a> Conversion<'a> {
     }
 
     /// Sets the scale: a tensor of `f32` that broadcasts to the shape of the updates, by the rules
-    /// of numpy. Every value must be positive and finite.
+    /// of numpy. Every value must be positive and finite. With [`Scaling::Reciprocal`], its
+    /// reciprocal must be finite too, so the value is above 2^-128.
     #[must_use]
     #[inline]
     pub fn scale(mut self, scale: impl Into<AnyView<'a>>) -> Self {

@@ -3,6 +3,7 @@
 //! This module knows types, formats and memory. It does not know indices or plans.
 
 use super::conversion::Conversion;
+use super::scales::{self, Broadcast};
 use super::write::Write;
 use crate::conversion::{Format, Rounding};
 use crate::element::DType;
@@ -11,7 +12,7 @@ use crate::execution::Execution;
 use crate::kernel::{ConvertFn, InstructionSet, RunsFn, convert_fn};
 use crate::memory::with_room;
 use crate::operand::overlap::{self, Overlap};
-use crate::operand::{Contents, Elements, Indices, Input, Output, Source, Target};
+use crate::operand::{Contents, Elements, Indices, Input as _, Output, Source, Target};
 use crate::reduction::Reducing;
 use crate::run;
 
@@ -24,13 +25,16 @@ pub(super) enum Mover {
     Convert(ConvertFn, Format),
 }
 
+/// A scale or a zero point: the tensor, and the tensor broadcast to the shape of the updates.
+type Input<'w> = (Source<'w>, Broadcast);
+
 /// The checked tensors of one write, and how the write moves elements.
 #[derive(Debug)]
 pub(super) struct Tensors<'w> {
     pub(super) data: Target<'w>,
     pub(super) updates: Source<'w>,
-    pub(super) scale: Option<Source<'w>>,
-    pub(super) zero_point: Option<Source<'w>>,
+    pub(super) scale: Option<Input<'w>>,
+    pub(super) zero_point: Option<Input<'w>>,
     pub(super) mover: Mover,
 }
 
@@ -47,15 +51,16 @@ impl<'w> Tensors<'w> {
             Some(conversion) => conversion.mover(from, to, execution)?,
             None => Mover::plain(from, to, execution)?,
         };
+        let updates = updates.source();
+        let (mut scale, mut zero_point) = (None, None);
+        if let Some(conversion) = conversion {
+            (scale, zero_point) = conversion.inputs(mover, updates.shape())?;
+        }
         let tensors = Self {
             data: data.target(),
-            updates: updates.source(),
-            scale: conversion
-                .as_ref()
-                .and_then(|with| Some(with.scale.as_ref()?.source())),
-            zero_point: conversion
-                .as_ref()
-                .and_then(|with| Some(with.zero_point.as_ref()?.source())),
+            updates,
+            scale,
+            zero_point,
             mover,
         };
         if tensors.data.contents() == Contents::Unwritten {
@@ -66,10 +71,18 @@ impl<'w> Tensors<'w> {
         Ok(tensors)
     }
 
+    /// Whether two elements of the updates are one element of data.
+    pub(super) fn is_packed(&self) -> bool {
+        matches!(self.mover, Mover::Convert(_, format) if format.is_packed())
+    }
+
     /// Returns the tensors that the write only reads, with their names.
     fn inputs(&self) -> impl Iterator<Item = (&'static str, &Source<'w>)> {
-        let scale = self.scale.as_ref().map(|scale| ("scale", scale));
-        let zero_point = self.zero_point.as_ref().map(|zero| ("zero_point", zero));
+        let scale = self.scale.as_ref().map(|(scale, _)| ("scale", scale));
+        let zero_point = self
+            .zero_point
+            .as_ref()
+            .map(|(zero, _)| ("zero_point", zero));
         let updates = Some(("updates", &self.updates));
         [updates, scale, zero_point].into_iter().flatten()
     }
@@ -85,6 +98,28 @@ impl Mover {
 }
 
 impl Conversion<'_> {
+    /// Checks the scale and the zero point for updates of shape `updates`.
+    fn inputs(
+        &self,
+        mover: Mover,
+        updates: &[usize],
+    ) -> Result<(Option<Input<'_>>, Option<Input<'_>>), ScatterError> {
+        let scale = self.scale.as_ref().map(|scale| {
+            let source = scale.source();
+            let broadcast = scales::scale(&source, updates, self.scaling)?;
+            Ok((source, broadcast))
+        });
+        let zero_point = match (&self.zero_point, mover) {
+            (Some(zero_point), Mover::Convert(_, format)) => {
+                let source = zero_point.source();
+                let broadcast = scales::zero_point(&source, updates, format)?;
+                Some((source, broadcast))
+            }
+            _ => None,
+        };
+        Ok((scale.transpose()?, zero_point))
+    }
+
     /// Returns how elements of type `from` are written to data of type `to`.
     fn mover(
         &self,

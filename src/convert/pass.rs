@@ -113,7 +113,8 @@ impl Prepared<'_> {
     /// During the call, no other thread runs this piece, or a piece of another cut of this write.
     /// Different pieces of one cut may run at the same time: they are different windows, or
     /// different elements of one window. Two windows are those of different destinations or of
-    /// different repetitions, because `last_writes` has each destination once.
+    /// different repetitions, because `last_writes` has each destination once. They share no
+    /// memory, because views refuse data that overlaps itself.
     unsafe fn run_piece(&self, cut: Cut, piece: usize) {
         let windows = part(self.windows(), cut.windows, piece / cut.columns);
         let lines = self.window.div_ceil(COLUMN);
@@ -184,7 +185,8 @@ impl Prepared<'_> {
                         len,
                     };
                     // SAFETY: all elements are inside the tensors, whose shapes `Prepared::new` has
-                    // checked. The caller guarantees exclusive access to the written elements.
+                    // checked. The data shares no byte with another tensor (`operands::check`). The
+                    // caller guarantees exclusive access to the written elements.
                     unsafe { copy(dst, src, &[job], steps) };
                 }
                 return;
@@ -220,7 +222,8 @@ impl Prepared<'_> {
             zero_pair,
         };
         // SAFETY: as above. The scale and the zero point are broadcast to the shape of the updates,
-        // so they have an element for each update.
+        // so they have an element for each update. `Conversion::mover` has chosen a function for
+        // the instruction sets of this machine.
         unsafe { convert(dst, src, &run) };
     }
 }

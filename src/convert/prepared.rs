@@ -4,12 +4,11 @@
 //! is written.
 
 use super::operands::{Mover, Tensors};
-use super::scales::{self, Broadcast};
-use crate::conversion::Format;
+use super::scales::Broadcast;
 use crate::error::ScatterError;
 use crate::memory::{copied, with_room};
-use crate::operand::Elements;
-use crate::plan::{IndexPlan, Sorted, WindowOffsets};
+use crate::operand::{Dims, Elements};
+use crate::plan::{Form, IndexPlan, Sorted, WindowOffsets};
 
 /// A tensor of a write: the address of element `[0, 0, ...]`, and the offsets of its windows.
 #[derive(Debug)]
@@ -73,29 +72,26 @@ impl Placed {
 }
 
 impl<'p> Prepared<'p> {
-    /// Checks the shapes, scales and zero points of one write, and prepares it.
-    pub(super) fn new(plan: &'p IndexPlan, tensors: &Tensors<'_>) -> Result<Self, ScatterError> {
+    /// Checks the shapes of one write, and prepares it.
+    ///
+    /// The addresses of the result are those of `tensors`, which it borrows like the plan.
+    pub(super) fn new(plan: &'p IndexPlan, tensors: &'p Tensors<'_>) -> Result<Self, ScatterError> {
         plan.check_output(tensors.data.layout())?;
-        let packed = match tensors.mover {
-            Mover::Convert(_, format) if format.is_packed() => Some(format),
-            _ => None,
-        };
-        check_updates(plan, packed, tensors.updates.shape())?;
-        let shape = tensors.updates.shape();
-        let strides = tensors.updates.layout().all_strides()?;
-        let updates = Broadcast {
-            base: tensors.updates.as_ptr(),
-            strides,
-        };
-        let scale = tensors.scale.as_ref();
-        let scale = scale.map(|scale| scales::scale(scale, shape)).transpose()?;
-        let zero_point = match (&tensors.zero_point, tensors.mover) {
-            (Some(zero_point), Mover::Convert(_, format)) => {
-                Some(scales::zero_point(zero_point, shape, format)?)
+        let packed = tensors.is_packed();
+        match packed {
+            true => {
+                let has_axis = plan.has_last_axis_in_window();
+                check_packed(has_axis, plan.updates_shape(), tensors.updates.shape())?;
             }
-            _ => None,
+            false => plan.check_updates(tensors.updates.shape())?,
+        }
+        let updates = &Broadcast {
+            base: tensors.updates.as_ptr(),
+            strides: tensors.updates.layout().all_strides()?,
         };
-        let listed = |tensor: Broadcast, size| listed(plan, packed, tensor, size);
+        let scale = tensors.scale.as_ref().map(|(_, scale)| scale);
+        let zero_point = tensors.zero_point.as_ref().map(|(_, zero)| zero);
+        let listed = |tensor: &Broadcast, size| listed(plan, packed, tensor, size);
         let data_strides = tensors.data.layout().all_strides()?;
         // The data has the layout of the plan, so its windows have offsets.
         let place = plan.numbered(&data_strides)?;
@@ -142,8 +138,12 @@ impl<'p> Prepared<'p> {
         self.lines = Lines { len, block };
     }
 
-    /// Returns the number of windows that the write changes, in all repetitions.
+    /// Returns the number of windows that the write changes, in all repetitions. Windows without
+    /// elements do not count, because there may be more of them than a loop can visit.
     pub(super) fn windows(&self) -> usize {
+        if self.window == 0 {
+            return 0;
+        }
         self.repetitions * self.last_writes.len(self.plan.tuples())
     }
 
@@ -165,21 +165,28 @@ fn last_writes(plan: &IndexPlan) -> Result<&Sorted, ScatterError> {
     }
 }
 
-/// Checks the shape of updates. Updates of a packed format have two elements along the last axis for
-/// each element of data.
-fn check_updates(
-    plan: &IndexPlan,
-    packed: Option<Format>,
-    updates: &[usize],
+/// Checks the shapes of one write, before its plan is made. `form` is the form of the call, and
+/// `indices` the shape of the indices.
+pub(super) fn check_shapes(
+    form: &Form,
+    indices: &[usize],
+    tensors: &Tensors<'_>,
 ) -> Result<(), ScatterError> {
-    if packed.is_none() {
-        return plan.check_updates(updates);
+    let (shape, updates) = (tensors.data.shape(), tensors.updates.shape());
+    if !tensors.is_packed() {
+        return form.check_updates(shape, indices, updates);
     }
-    // The last axis of the updates must be the last axis of the window, whose elements are pairs.
-    if !plan.has_last_axis_in_window() {
+    let has_axis = form.has_last_axis_in_window(shape.len());
+    check_packed(has_axis, &form.updates_shape(shape, indices)?, updates)
+}
+
+/// Checks the shape of updates of a packed format: they have two elements along the last axis for
+/// each element of data. `expected` is the shape without this factor. `has_axis`: whether the last
+/// axis of the updates is the last axis of the window, whose elements are pairs.
+fn check_packed(has_axis: bool, expected: &[usize], updates: &[usize]) -> Result<(), ScatterError> {
+    if !has_axis {
         return Err(ScatterError::UnsupportedOption { option: "format" });
     }
-    let expected = plan.updates_shape();
     let is_doubled = |(axis, (&expected, &actual)): (usize, (&usize, &usize))| {
         let pairs = if axis + 1 == updates.len() { 2 } else { 1 };
         expected.checked_mul(pairs) == Some(actual)
@@ -204,13 +211,13 @@ fn check_updates(
 /// counted in pairs of elements.
 fn listed(
     plan: &IndexPlan,
-    packed: Option<Format>,
-    tensor: Broadcast,
+    packed: bool,
+    tensor: &Broadcast,
     size: usize,
 ) -> Result<Placed, ScatterError> {
-    let Broadcast { base, mut strides } = tensor;
+    let (base, mut strides) = (tensor.base, Dims::copied(&tensor.strides)?);
     let mut pair = 0;
-    if let (Some(_), Some(last)) = (packed, strides.last_mut()) {
+    if let (true, Some(last)) = (packed, strides.last_mut()) {
         pair = *last;
         *last *= 2;
     }
@@ -227,7 +234,7 @@ fn at_most_one(placed: Option<Result<Placed, ScatterError>>) -> Result<Vec<Place
 
 /// Prepares all writes. `plan_of` returns the plan of a write.
 pub(super) fn prepare<'p>(
-    writes: &[Tensors<'_>],
+    writes: &'p [Tensors<'_>],
     plan_of: impl Fn(usize) -> &'p IndexPlan,
 ) -> Result<Vec<Prepared<'p>>, ScatterError> {
     let mut prepared = with_room(writes.len())?;

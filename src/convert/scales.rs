@@ -4,7 +4,7 @@
 
 #![expect(unsafe_code, reason = "reads checked views element by element")]
 
-use crate::conversion::Format;
+use crate::conversion::{Format, Scaling};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::memory::copied;
@@ -20,12 +20,21 @@ pub(super) struct Broadcast {
     pub(super) strides: Dims<isize>,
 }
 
-/// Checks a scale for updates of shape `updates`.
-pub(super) fn scale(source: &Source<'_>, updates: &[usize]) -> Result<Broadcast, ScatterError> {
+/// Checks a scale for updates of shape `updates`. The factor of each value is finite, because a
+/// product of zero and infinity would be a NaN whose sign depends on the machine.
+pub(super) fn scale(
+    source: &Source<'_>,
+    updates: &[usize],
+    scaling: Scaling,
+) -> Result<Broadcast, ScatterError> {
     let broadcast = broadcast("scale", DType::F32, source, updates)?;
     each_value(source, |position, bytes| {
         let value = f32::from_ne_bytes(bytes);
-        match value.is_finite() && value > 0.0 {
+        let factor = match scaling {
+            Scaling::Divide => value,
+            Scaling::Reciprocal => 1.0 / value,
+        };
+        match value.is_finite() && factor.is_finite() && value > 0.0 {
             true => Ok(()),
             false => Err(ScatterError::InvalidScale { position }),
         }

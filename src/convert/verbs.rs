@@ -11,7 +11,7 @@ use crate::exec::scratch;
 use crate::memory::{out_of_memory, with_room};
 use crate::operand::{AnyView, AnyViewMut, Indices};
 use crate::ops::Scatter;
-use crate::plan::IndexPlan;
+use crate::plan::{Form, IndexPlan};
 use crate::reduction::Reduction;
 use crate::run::{ScatterRun, make_plan};
 
@@ -46,8 +46,8 @@ impl<'p> Scatter<'p> {
 
     /// Runs several writes with the same indices, each in place and with its own tensors.
     ///
-    /// All writes are checked before the first element is written. The result is that of one call
-    /// after another. The tensors may have different shapes, layouts, types and conversions, as far
+    /// All writes are checked before the first element is written. A call without writes checks only
+    /// the type of the indices. The result is that of one call after another. The tensors may have different shapes, layouts, types and conversions, as far
     /// as the operator allows. One plan serves all data of one layout, and the workers of the pool
     /// divide the work of all writes.
     ///
@@ -65,7 +65,12 @@ impl<'p> Scatter<'p> {
     ) -> Result<(), ScatterError> {
         let indices = indices.into();
         refuse_reduction(self.meaning.reducing.reduction)?;
+        indices.integers()?;
         let checked = operands::check(writes, Some(&indices), &self.execution)?;
+        for tensors in &checked {
+            let form = self.form_of_write(tensors, &indices)?;
+            prepared::check_shapes(&form, indices.layout().shape(), tensors)?;
+        }
         let mut plans: Vec<IndexPlan> = Vec::new();
         let mut plan_of = with_room(checked.len())?;
         for tensors in &checked {
@@ -79,6 +84,15 @@ impl<'p> Scatter<'p> {
         Ok(())
     }
 
+    fn form_of_write(
+        &self,
+        tensors: &Tensors<'_>,
+        indices: &Indices<'_>,
+    ) -> Result<Form, ScatterError> {
+        let updates = Some(tensors.updates.shape());
+        self.form_of(tensors.data.shape(), indices, updates)
+    }
+
     /// Returns the position in `plans` of a plan for one write. Makes the plan if `plans` has none
     /// for the layout of the data.
     fn plan_for(
@@ -87,9 +101,7 @@ impl<'p> Scatter<'p> {
         indices: &Indices<'_>,
         plans: &mut Vec<IndexPlan>,
     ) -> Result<usize, ScatterError> {
-        let layout = tensors.data.layout();
-        let updates = Some(tensors.updates.shape());
-        let form = self.form_of(layout.shape(), indices, updates)?;
+        let (layout, form) = (tensors.data.layout(), self.form_of_write(tensors, indices)?);
         let fits = |plan: &IndexPlan| plan.serves(&form, layout);
         if let Some(found) = plans.iter().position(fits) {
             return Ok(found);

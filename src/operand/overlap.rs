@@ -217,7 +217,18 @@ fn strides_exceed_extents(mut dims: impl Iterator<Item = (usize, isize)>) -> boo
 fn find(mut terms: Dims<Term>, target: i128, effort: &mut u32) -> Overlap {
     terms.retain(|term| term.coefficient != 0 && term.limit > 0);
     terms.sort_unstable_by_key(|term| -term.coefficient);
-    search(&terms, target, effort)
+    // Two terms with one coefficient are one term: `x + y` takes every value up to both limits.
+    let mut kept = 0;
+    for at in 1..terms.len() {
+        if terms[at].coefficient == terms[kept].coefficient {
+            terms[kept].limit += terms[at].limit;
+        } else {
+            kept += 1;
+            terms[kept] = terms[at];
+        }
+    }
+    let terms = &terms[..terms.len().min(kept + 1)];
+    search(terms, target, effort)
 }
 
 /// Searches for a solution, with `terms` in descending order of coefficients.

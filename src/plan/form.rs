@@ -192,6 +192,13 @@ impl Form {
         self.batch_rank..self.batch_rank + self.tuple_len
     }
 
+    /// Whether windows have the last axis of an output of `rank` axes, whatever the values of the
+    /// indices.
+    pub(crate) fn has_last_axis_in_window(&self, rank: usize) -> bool {
+        let is_placed = matches!(self.coordinates, Coordinates::Placed { .. });
+        self.indexed().end < rank && !is_placed
+    }
+
     /// Returns the number of tuples that counts of tuples report as one tuple. The number is 1,
     /// except for [`Coordinates::Sequences`]. In a cache, one start position serves all positions
     /// on the axes between axis 0 and the axis of the rows, so the tuples at these positions count

@@ -53,7 +53,7 @@ impl GatherPlan {
         self.plan.updates_shape()
     }
 
-    /// Returns the number of skipped tuples ([`Bounds::Skip`](crate::Bounds::Skip)). The windows of
+    /// Returns the number of tuples that the rule for bounds has skipped. The windows of
     /// these tuples in the result are zeros.
     pub fn skipped(&self) -> usize {
         self.plan.skipped()

@@ -73,7 +73,7 @@ impl ScatterPlan {
         self.plan.applied()
     }
 
-    /// Returns the number of tuples that [`Bounds::Skip`](crate::Bounds::Skip) skipped.
+    /// Returns the number of tuples that the rule for bounds has skipped.
     /// [`tuples`](Self::tuples) documents what counts as one tuple.
     pub fn skipped(&self) -> usize {
         self.plan.skipped()

@@ -221,9 +221,8 @@ impl Prepared<'_> {
             zero_step,
             zero_pair,
         };
-        // SAFETY: as above. The scale and the zero point are broadcast to the shape of the updates,
-        // so they have an element for each update. `Conversion::mover` has chosen a function for
-        // the instruction sets of this machine.
+        // SAFETY: as above. The scale and the zero point have the shape of the updates, so they have
+        // an element for each update. `Conversion::mover` has chosen a function for this machine.
         unsafe { convert(dst, src, &run) };
     }
 }

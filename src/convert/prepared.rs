@@ -26,8 +26,8 @@ pub(super) struct Placed {
     pub(super) line_step: isize,
 }
 
-/// How the elements of a window are cut: into lines of one length, whose elements are at one stride
-/// in each tensor, and into blocks of lines, which are at one stride in each tensor.
+/// How the elements of a window are cut. In each tensor, the elements of a line are at one stride.
+/// The lines of a block are at one stride too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines {
     /// Number of elements of a line.
@@ -180,7 +180,7 @@ pub(super) fn check_shapes(
     check_packed(has_axis, &form.updates_shape(shape, indices)?, updates)
 }
 
-/// Checks the shape of updates of a packed format: they have two elements along the last axis for
+/// Checks the shape of updates of a packed format. They have two elements along the last axis for
 /// each element of data. `expected` is the shape without this factor. `has_axis`: whether the last
 /// axis of the updates is the last axis of the window, whose elements are pairs.
 fn check_packed(has_axis: bool, expected: &[usize], updates: &[usize]) -> Result<(), ScatterError> {

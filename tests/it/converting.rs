@@ -780,3 +780,112 @@ fn floats_that_keep_their_type_have_no_zero_point() {
     assert_eq!(outcome, Err(ScatterError::UnsupportedOption { option }));
     assert_eq!(cache, [0.0; 4]);
 }
+
+/// Keys and values in one buffer `[blocks, 2, rows, dim]`: the views interleave, and share no byte.
+/// The decision takes no longer for more blocks.
+#[test]
+#[expect(unsafe_code, reason = "makes views that interleave")]
+fn interleaved_caches_are_told_apart() {
+    const BLOCKS: usize = 50_000;
+    let mut memory = vec![7_u8; BLOCKS * 16];
+    let base = memory.as_mut_ptr();
+    let (shape, strides) = ([BLOCKS, 2, 4], [16, 4, 1]);
+    // SAFETY: the views are inside `memory`, and nothing else uses it while they exist.
+    let half = |at: usize| unsafe {
+        let layout = Layout::strided(&shape, &strides).expect("a layout");
+        AnyViewMut::from_raw_parts(base.add(at), DType::U8, layout).expect("data")
+    };
+    let rows = [1.0_f32; 4];
+    let updates = TensorView::contiguous(&rows, &[1, 4]).expect("updates");
+    let mut writes =
+        [half(0), half(8)].map(|data| Write::new(data, updates).convert(Conversion::new()));
+    let done = Scatter::paged().write_all(TensorView::from(&[99_999_i64]), &mut writes);
+    assert_eq!(done, Ok(()), "no shared byte");
+    let mut writes =
+        [half(0), half(7)].map(|data| Write::new(data, updates).convert(Conversion::new()));
+    let done = Scatter::paged().write_all(TensorView::from(&[99_999_i64]), &mut writes);
+    let (first, second) = (0, 1);
+    assert_eq!(
+        done,
+        Err(ScatterError::TensorsOverlap { first, second }),
+        "one shared byte"
+    );
+}
+
+/// Shapes, scales and options are checked before indices, for all writes of a call.
+#[test]
+fn indices_are_checked_last() {
+    let out_of_bounds = [9_i64, 1];
+    let run = |conversion: Conversion<'_>, count: usize| {
+        let (mut first, mut second, rows) = ([7_u8; 4], [7_u8; 4], [1.0_f32; 3]);
+        let mut writes = [(&mut first, 2), (&mut second, count)].map(|(data, count)| {
+            let updates = TensorView::from(&rows[..count]);
+            Write::new(TensorViewMut::from(data), updates).convert(conversion)
+        });
+        Scatter::along(0).write_all(TensorView::from(&out_of_bounds), &mut writes)
+    };
+    let (expected, actual) = (vec![2], vec![3]);
+    let shape = Err(ScatterError::UpdatesShape { expected, actual });
+    assert_eq!(run(Conversion::new(), 3), shape, "the second write");
+    let scale = [f32::NAN];
+    let scaled = Conversion::new().scale(TensorView::from(&scale));
+    let position = 0;
+    assert_eq!(
+        run(scaled, 2),
+        Err(ScatterError::InvalidScale { position }),
+        "a scale"
+    );
+    let bounds = run(Conversion::new(), 2);
+    assert!(
+        matches!(bounds, Err(ScatterError::IndexOutOfBounds { .. })),
+        "{bounds:?}"
+    );
+    let floats = [1.0_f32];
+    let none = Scatter::along(0).write_all(AnyView::from(TensorView::from(&floats)), &mut []);
+    let actual = DType::F32;
+    assert_eq!(
+        none,
+        Err(ScatterError::IndexType { actual }),
+        "without writes"
+    );
+}
+
+/// A reciprocal that is infinite would make NaN of zero.
+#[test]
+fn scales_have_finite_factors() {
+    let run = |scale: f32, scaling| {
+        let mut data = [7_i8];
+        let scale = [scale];
+        let conversion = Conversion::new().scaling(scaling);
+        let done = Scatter::along(0)
+            .convert(conversion.scale(TensorView::from(&scale)))
+            .in_place(
+                TensorViewMut::from(&mut data),
+                TensorView::from(&[0_i64]),
+                TensorView::from(&[0.0_f32]),
+            );
+        done.map(|()| data[0])
+    };
+    let tiny = 2_f32.powi(-128);
+    let position = 0;
+    assert_eq!(run(tiny, Scaling::Divide), Ok(0), "0 / scale");
+    assert_eq!(
+        run(tiny, Scaling::Reciprocal),
+        Err(ScatterError::InvalidScale { position }),
+        "infinite"
+    );
+    assert_eq!(run(2_f32.powi(-127), Scaling::Reciprocal), Ok(0), "finite");
+}
+
+/// Windows without elements are not visited: there may be more of them than a loop can visit.
+#[test]
+fn empty_windows_take_no_time() {
+    let many = 1 << 40;
+    let (mut data, rows) = ([0_i8; 0], [0.0_f32; 0]);
+    let done = Scatter::along(1).convert(Conversion::new()).in_place(
+        TensorViewMut::contiguous(&mut data, &[many, 4, 0]).expect("data"),
+        TensorView::from(&[2_i64]),
+        TensorView::contiguous(&rows, &[many, 1, 0]).expect("updates"),
+    );
+    assert_eq!(done, Ok(()), "no elements");
+}

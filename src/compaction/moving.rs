@@ -255,8 +255,8 @@ impl Tensor {
         }
         for &Move { from, to } in moves {
             let (dst, src) = (self.offsets.of(to), self.offsets.of(from));
-            // SAFETY: a move is never from a row to itself, so the two runs share no element. The
-            // caller guarantees the rest.
+            // SAFETY: a move is never from a row to itself, and views refuse tensors that overlap
+            // themselves. So the two runs share no memory. The caller guarantees the rest.
             unsafe {
                 self.copy(
                     self.kernels.copy,

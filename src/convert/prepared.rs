@@ -149,7 +149,11 @@ impl<'p> Prepared<'p> {
 
     /// Returns the number of bytes that the write reads and writes.
     pub(super) fn bytes(&self) -> usize {
-        let each = self.data.size + self.updates.size;
+        let updates = match self.mover {
+            Mover::Convert(_, format) if format.is_packed() => 2 * self.updates.size,
+            _ => self.updates.size,
+        };
+        let each = self.data.size + updates;
         self.windows()
             .saturating_mul(self.window)
             .saturating_mul(each)
@@ -180,9 +184,9 @@ pub(super) fn check_shapes(
     check_packed(has_axis, &form.updates_shape(shape, indices)?, updates)
 }
 
-/// Checks the shape of updates of a packed format. They have two elements along the last axis for
-/// each element of data. `expected` is the shape without this factor. `has_axis`: whether the last
-/// axis of the updates is the last axis of the window, whose elements are pairs.
+/// Checks the shape of updates of a packed format. Along the last axis, updates have two elements for
+/// each element of data. The argument `expected` is the shape without this factor. The argument
+/// `has_axis` states whether the last axis of the updates is an axis of the window.
 fn check_packed(has_axis: bool, expected: &[usize], updates: &[usize]) -> Result<(), ScatterError> {
     if !has_axis {
         return Err(ScatterError::UnsupportedOption { option: "format" });

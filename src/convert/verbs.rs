@@ -3,13 +3,13 @@
 //! This module knows builders. It does not know how a write runs.
 
 use super::conversion::Conversion;
-use super::operands::{self, Tensors};
+use super::operands;
 use super::write::Write;
 use super::{pass, prepared};
 use crate::error::ScatterError;
 use crate::exec::scratch;
 use crate::memory::{out_of_memory, with_room};
-use crate::operand::{AnyView, AnyViewMut, Indices};
+use crate::operand::{AnyView, AnyViewMut, Indices, Layout};
 use crate::ops::Scatter;
 use crate::plan::{Form, IndexPlan};
 use crate::reduction::Reduction;
@@ -35,7 +35,8 @@ impl<'p> Scatter<'p> {
     /// Converts updates to the elements of data while they are written. [`Conversion`] has the
     /// types, the roundings and the scales.
     ///
-    /// The scatter must have no reduction. The last update of a destination stays.
+    /// The scatter must have no reduction. The last update of a destination stays. [`Conversion`] has
+    /// an example too.
     #[inline]
     pub fn convert<'c>(self, conversion: Conversion<'c>) -> ConvertingScatter<'p, 'c> {
         ConvertingScatter {
@@ -47,9 +48,11 @@ impl<'p> Scatter<'p> {
     /// Runs several writes with the same indices, each in place and with its own tensors.
     ///
     /// All writes are checked before the first element is written. A call without writes checks only
-    /// the type of the indices. The result is that of one call after another. The tensors may have different shapes, layouts, types and conversions, as far
-    /// as the operator allows. One plan serves all data of one layout, and the workers of the pool
-    /// divide the work of all writes.
+    /// the type of the indices. The result is that of one call after another. The tensors may have
+    /// different shapes, layouts, types and conversions, as far as the operator allows. One plan
+    /// serves all data of one layout. The workers of the pool divide the work of all writes.
+    ///
+    /// [`Write`] has an example.
     ///
     /// # Errors
     ///
@@ -67,14 +70,17 @@ impl<'p> Scatter<'p> {
         refuse_reduction(self.meaning.reducing.reduction)?;
         indices.integers()?;
         let checked = operands::check(writes, Some(&indices), &self.execution)?;
+        let mut forms = with_room(checked.len())?;
         for tensors in &checked {
-            let form = self.form_of_write(tensors, &indices)?;
+            let updates = Some(tensors.updates.shape());
+            let form = self.form_of(tensors.data.shape(), &indices, updates)?;
             prepared::check_shapes(&form, indices.layout().shape(), tensors)?;
+            forms.push(form);
         }
         let mut plans: Vec<IndexPlan> = Vec::new();
         let mut plan_of = with_room(checked.len())?;
-        for tensors in &checked {
-            plan_of.push(self.plan_for(tensors, &indices, &mut plans)?);
+        for (tensors, &form) in checked.iter().zip(&forms) {
+            plan_of.push(self.plan_for(tensors.data.layout(), form, &indices, &mut plans)?);
         }
         let prepared = prepared::prepare(&checked, |at| &plans[plan_of[at]])?;
         pass::run(&prepared, &self.execution)?;
@@ -84,24 +90,15 @@ impl<'p> Scatter<'p> {
         Ok(())
     }
 
-    fn form_of_write(
-        &self,
-        tensors: &Tensors<'_>,
-        indices: &Indices<'_>,
-    ) -> Result<Form, ScatterError> {
-        let updates = Some(tensors.updates.shape());
-        self.form_of(tensors.data.shape(), indices, updates)
-    }
-
-    /// Returns the position in `plans` of a plan for one write. Makes the plan if `plans` has none
-    /// for the layout of the data.
+    /// Returns the position in `plans` of a plan for data with the layout `layout`, for a call of
+    /// the form `form`. Makes the plan if `plans` has none.
     fn plan_for(
         &self,
-        tensors: &Tensors<'_>,
+        layout: &Layout<'_>,
+        form: Form,
         indices: &Indices<'_>,
         plans: &mut Vec<IndexPlan>,
     ) -> Result<usize, ScatterError> {
-        let (layout, form) = (tensors.data.layout(), self.form_of_write(tensors, indices)?);
         let fits = |plan: &IndexPlan| plan.serves(&form, layout);
         if let Some(found) = plans.iter().position(fits) {
             return Ok(found);
@@ -147,6 +144,7 @@ impl<'p> ScatterRun<'p> {
     /// types, the roundings and the scales.
     ///
     /// The call must have no reduction. The last update of a destination stays.
+    /// [`write_all`](Self::write_all) has an example.
     #[inline]
     pub fn convert<'c>(self, conversion: Conversion<'c>) -> ConvertingRun<'p, 'c> {
         ConvertingRun {

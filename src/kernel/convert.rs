@@ -182,9 +182,13 @@ unsafe fn run<S: Source, T: Target, R: Round, A: Apply, const ISA: usize>(
 /// The loops of one conversion, and facts about its types.
 struct Loops {
     /// Widens source elements, and scales them. The list has one scale for each element, or is
-    /// empty: there is no scale. The form is the number of elements.
+    /// empty: there is no scale. The form is the number of elements. The caller guarantees as many
+    /// initialised, aligned source elements, room for as many aligned `f32`, and that they share no
+    /// memory.
     load: unsafe fn(*mut u8, *const u8, &[f32], usize),
-    /// Rounds `f32` values to the format. The list has one zero point for each value.
+    /// Rounds `f32` values to the format. The list has one zero point for each value. The caller
+    /// guarantees one initialised, aligned value and room for one aligned element of the format for
+    /// each entry of the list, and that they share no memory.
     narrow: unsafe fn(*mut u8, *const u8, &[i32], ()),
     /// Bytes of a destination element.
     size: usize,
@@ -512,7 +516,9 @@ impl<'b, T: Copy> Column<'b, T> {
     ///
     /// # Safety
     ///
-    /// `range` has at most [`BLOCK`] elements. They are initialised, aligned and valid for reads.
+    /// `range` has at most [`BLOCK`] elements. They are initialised, aligned and valid for reads. If
+    /// the stride is 0, no range of a run is longer than the first range of its line, and all lines
+    /// have one length.
     unsafe fn copied(&mut self, range: Range<usize>, change: impl Fn(T) -> T) -> &[T] {
         let len = range.len();
         let buffer = &mut self.buffer[..len];

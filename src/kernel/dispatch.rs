@@ -22,7 +22,7 @@ pub(super) trait Kernel {
     /// # Safety
     ///
     /// The caller guarantees the contract of the loop's function type: `RunsFn`, `RowsFn`,
-    /// `ElementsFn` or `GroupFn`. If `AVX2` is true, the machine has AVX2 and F16C.
+    /// `ElementsFn` or `GroupFn`, or the contract of a loop of a conversion. If `AVX2` is true, the machine has AVX2 and F16C.
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
         src: *const u8,

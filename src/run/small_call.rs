@@ -200,8 +200,8 @@ impl FlatCall<'_> {
     }
 
     /// Computes the destination numbers of tuples that have several coordinates, of tuples whose
-    /// indices are not contiguous, of slots, and of the rows of sequences. The function is not inlined, so
-    /// that the smallest calls do not reserve its stack frame.
+    /// indices are not contiguous, of slots, and of the rows of sequences. The function is not
+    /// inlined, so that the smallest calls do not reserve its stack frame.
     #[inline(never)]
     fn resolve_others(
         &self,

@@ -1,6 +1,8 @@
 //! Writes that convert their updates: layouts, scales, workers, plans and errors, compared with a
 //! naive loop. The kernels have their own tests of every value.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use half::{bf16, f16};
 use ndscatter::{
     AnyView, AnyViewMut, Bounds, Conversion, DType, Duplicates, Element, Execution, Format,
@@ -232,7 +234,8 @@ fn check(cache: Cache, tokens: usize, execution: Execution<'_>, random: &mut Ran
     let slots = draw_slots(tokens, cache.shape[0] * cache.shape[1], random);
     let scale = Scale::draw(shape, cache.format.integer_range(), random);
     let scaling = random.pick(&[Scaling::Divide, Scaling::Reciprocal]);
-    let what = format!("{cache:?}, {tokens} tokens of {dtype}, {scale:?}, {scaling}");
+    let scaled = (&scale.shape, scale.zero.is_some());
+    let what = format!("{cache:?}, {tokens} tokens of {dtype}, {scaled:?}, {scaling}");
     let expected = cache.expected(&slots, &updates.values, &scale, scaling);
     let memory = Memory::of(&updates.bytes);
     let source = || AnyView::from_bytes(memory.bytes(), dtype, Layout::contiguous(&shape));
@@ -288,12 +291,12 @@ fn every_format_layout_and_scale() {
     }
 }
 
-/// Sizes on both sides of the size from which workers divide a call (128 KiB that are read and
-/// written), with 1 to 8 workers.
+/// Calls that one worker runs, and calls of more than 1 MiB, which workers divide, with 1 to 8
+/// workers.
 #[test]
 fn any_number_of_workers_writes_the_same_bits() {
     let mut random = Random::new(42);
-    for tokens in [80, 100, 600] {
+    for (blocks, tokens) in [(40, 100), (600, 3000)] {
         for order in Order::ALL {
             for format in [Format::F8E4M3Fn, Format::I8, Format::BF16, Format::I4] {
                 for workers in [
@@ -302,7 +305,7 @@ fn any_number_of_workers_writes_the_same_bits() {
                     Workers::CallingThread,
                 ] {
                     let cache = Cache {
-                        shape: [40, 8, 4, 64],
+                        shape: [blocks, 8, 4, 64],
                         order,
                         format,
                     };
@@ -315,23 +318,23 @@ fn any_number_of_workers_writes_the_same_bits() {
     }
     for workers in 1..=8 {
         let cache = Cache {
-            shape: [40, 8, 4, 64],
+            shape: [600, 8, 4, 64],
             order: Order::Heads,
             format: Format::F8E5M2,
         };
         let pool = rayon_pool(workers);
-        check(cache, 300, Execution::new().pool(pool), &mut random);
+        check(cache, 3000, Execution::new().pool(pool), &mut random);
     }
 }
 
-/// Fewer windows than workers: windows are cut into columns.
+/// Fewer windows than workers, in calls of more than 1 MiB: windows are cut into columns.
 #[test]
 fn few_long_windows() {
     let mut random = Random::new(43);
     for (format, dim) in [
-        (Format::U8, 70_001),
-        (Format::U4, 40_003),
-        (Format::F16, 33_000),
+        (Format::U8, 350_001),
+        (Format::U4, 350_003),
+        (Format::F16, 262_500),
     ] {
         for (tokens, heads) in [(1, 1), (3, 1), (2, 3)] {
             let cache = Cache {
@@ -350,7 +353,7 @@ fn few_long_windows() {
 #[test]
 fn several_writes_are_one_call() {
     let mut random = Random::new(44);
-    for tokens in [5, 200] {
+    for (blocks, tokens) in [(30, 5), (1500, 4000)] {
         let caches = [
             (Order::Rows, Format::F8E4M3Fn),
             (Order::Columns, Format::I8),
@@ -358,11 +361,11 @@ fn several_writes_are_one_call() {
             (Order::Heads, Format::U4),
         ];
         let caches = caches.map(|(order, format)| Cache {
-            shape: [30, 8, 2, 48],
+            shape: [blocks, 8, 2, 48],
             order,
             format,
         });
-        let slots = draw_slots(tokens, 240, &mut random);
+        let slots = draw_slots(tokens, blocks * 8, &mut random);
         let updates = caches.map(|cache| {
             let count = cache.updates_shape(tokens).iter().product();
             Updates::draw(DType::BF16, count, &mut random)
@@ -888,4 +891,55 @@ fn empty_windows_take_no_time() {
         TensorView::contiguous(&rows, &[many, 1, 0]).expect("updates"),
     );
     assert_eq!(done, Ok(()), "no elements");
+}
+
+/// A pool that counts its runs.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Pool for Counting {
+    fn workers(&self) -> Option<usize> {
+        Some(3)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        (0..tasks).for_each(task);
+    }
+}
+
+/// Workers divide a call from 1 MiB on that the call reads and writes. A packed element of data has
+/// two updates.
+#[test]
+fn calls_are_divided_from_one_mebibyte_on() {
+    let rows = |count: usize, format: Format, wide: usize| {
+        let (shape, updates_shape) = ([count, 1024], [count, 1024 * wide]);
+        let (mut data, updates) = (vec![0_u8; count * 1024], vec![1.0_f32; count * 1024 * wide]);
+        let indices: Vec<_> = (0_i64..).take(count).collect();
+        let pool = Counting::default();
+        let scatter = Scatter::along(0).execution(Execution::new().pool(&pool));
+        let done = scatter.convert(Conversion::new().format(format)).in_place(
+            TensorViewMut::contiguous(&mut data, &shape).expect("data"),
+            TensorView::from(&indices[..]),
+            TensorView::contiguous(&updates, &updates_shape).expect("updates"),
+        );
+        assert_eq!(done, Ok(()), "{count} rows of {format}");
+        let code = if wide == 2 { 0x11 } else { 1 };
+        assert!(
+            data.iter().all(|&byte| byte == code),
+            "{count} rows of {format}"
+        );
+        pool.0.into_inner()
+    };
+    // 5 KiB for each row of `u8`, and 9 KiB for each row of `u4`.
+    assert_eq!(
+        (rows(204, Format::U8, 1), rows(205, Format::U8, 1)),
+        (0, 1),
+        "u8"
+    );
+    assert_eq!(
+        (rows(113, Format::U4, 2), rows(114, Format::U4, 2)),
+        (0, 1),
+        "u4"
+    );
 }

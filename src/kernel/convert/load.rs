@@ -10,6 +10,10 @@ use std::slice;
 use crate::kernel::dispatch::Kernel;
 use crate::kernel::half::{Bf16, F16, Half};
 
+/// Elements that [`Target::narrowed_block`](super::narrow::Target::narrowed_block) converts at once.
+/// They fill one register of 512 bits.
+pub(super) type Bf16Block = [Bf16; 32];
+
 /// An element type that conversions read.
 pub(super) trait Source: Copy {
     /// Whether the elements are `f32` values already. Without a scale, they are not loaded.
@@ -17,6 +21,14 @@ pub(super) trait Source: Copy {
 
     /// Converts the element to `f32`. The conversion is exact.
     fn widened(self) -> f32;
+
+    /// Returns the blocks of `elements`, in order, if the elements are `bf16`. The last elements are
+    /// not a block.
+    #[inline(always)]
+    fn blocks(elements: &[Self]) -> &[Bf16Block] {
+        let _ = elements;
+        &[]
+    }
 }
 
 impl Source for f32 {
@@ -39,6 +51,11 @@ impl Source for Bf16 {
     #[inline(always)]
     fn widened(self) -> f32 {
         self.widen()
+    }
+
+    #[inline(always)]
+    fn blocks(elements: &[Self]) -> &[Bf16Block] {
+        elements.as_chunks().0
     }
 }
 
@@ -74,8 +91,8 @@ impl Apply for Multiplying {
     }
 }
 
-/// Scales `value`. NaN stays unchanged: the sign of a NaN that arithmetic makes is unspecified, and
-/// 8-bit floats keep the sign.
+/// Scales `value`. NaN stays unchanged, because the bits of a NaN that arithmetic makes are
+/// unspecified.
 #[inline(always)]
 fn scaled<A: Apply>(value: f32, scale: f32) -> f32 {
     if value.is_nan() {
@@ -83,6 +100,14 @@ fn scaled<A: Apply>(value: f32, scale: f32) -> f32 {
     } else {
         A::applied(value, scale)
     }
+}
+
+/// Scales `value`, as [`scaled`]. Of a NaN, only the sign stays unchanged, which takes fewer
+/// operations. Formats of 8 bits have no other bits of a NaN. The scale is positive, so the sign of a
+/// number stays unchanged too.
+#[inline(always)]
+pub(super) fn scaled_with_sign<A: Apply>(value: f32, scale: f32) -> f32 {
+    A::applied(value, scale).copysign(value)
 }
 
 /// The loop that widens elements of type `S`, and applies scales by the rule `A`. The list has one

@@ -13,6 +13,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::slice;
 
+use super::load::Bf16Block;
 use crate::kernel::dispatch::Kernel;
 use crate::kernel::half::{Bf16, F16, Half};
 
@@ -26,15 +27,39 @@ pub(super) trait Target {
 
     /// Converts `value` by the rule `R`. Floats ignore `zero`, the zero point.
     fn narrowed<R: Round>(value: f32, zero: i32) -> Self::Stored;
+
+    /// Converts a block by the rule `R`, with fewer operations than [`narrowed`](Self::narrowed).
+    /// `None`, for all blocks: the format or the rule has no such function.
+    #[inline(always)]
+    fn narrowed_block<R: Round>(block: &Bf16Block) -> Option<[Self::Stored; 32]> {
+        let _ = block;
+        None
+    }
 }
 
 /// A rule of rounding. Each implementing type is one value of
 /// [`Rounding`](crate::conversion::Rounding).
 pub(super) trait Round {
+    /// Whether conversions by this rule are frequent, and worth a loop of their own.
+    const IS_COMMON: bool = true;
+    /// How the rule limits magnitudes, if it rounds to nearest.
+    const LIMIT: Option<Limit>;
+
     /// Converts `value` to the format `F`.
     fn to_float<F: Float>(value: f32) -> F::Code;
     /// Rounds `value` to an integer. Magnitudes above [`INTEGER_LIMIT`] become the limit.
     fn to_integer(value: f32) -> i32;
+}
+
+/// What a rule does to magnitudes above the largest finite value of a float format.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Limit {
+    /// The format determines the result.
+    ByFormat,
+    /// They become the largest finite value. NaN stays NaN.
+    Largest,
+    /// They become the largest finite value. NaN becomes the positive largest finite value.
+    LargestOfNan,
 }
 
 /// A float format.
@@ -48,6 +73,13 @@ pub(super) trait Float {
     fn nearest(value: f32) -> Self::Code;
     /// Rounds toward zero a value with a magnitude of at most [`MAX`](Self::MAX).
     fn toward_zero(value: f32) -> Self::Code;
+
+    /// Rounds a block to nearest, as [`Target::narrowed_block`].
+    #[inline(always)]
+    fn nearest_block(block: &Bf16Block, limit: Limit) -> Option<[Self::Code; 32]> {
+        let _ = (block, limit);
+        None
+    }
 }
 
 /// Larger magnitudes are limited to this value before they are rounded to integers. The sum of the
@@ -60,6 +92,8 @@ pub(super) struct SaturateNan;
 pub(super) struct Truncate;
 
 impl Round for NearestEven {
+    const LIMIT: Option<Limit> = Some(Limit::ByFormat);
+
     #[inline(always)]
     fn to_float<F: Float>(value: f32) -> F::Code {
         F::nearest(value)
@@ -73,6 +107,8 @@ impl Round for NearestEven {
 }
 
 impl Round for Saturate {
+    const LIMIT: Option<Limit> = Some(Limit::Largest);
+
     #[inline(always)]
     fn to_float<F: Float>(value: f32) -> F::Code {
         F::nearest(limited(value, F::MAX))
@@ -85,6 +121,8 @@ impl Round for Saturate {
 }
 
 impl Round for SaturateNan {
+    const LIMIT: Option<Limit> = Some(Limit::LargestOfNan);
+
     #[inline(always)]
     fn to_float<F: Float>(value: f32) -> F::Code {
         F::nearest(limited_number(value, F::MAX))
@@ -97,6 +135,9 @@ impl Round for SaturateNan {
 }
 
 impl Round for Truncate {
+    const IS_COMMON: bool = false;
+    const LIMIT: Option<Limit> = None;
+
     #[inline(always)]
     fn to_float<F: Float>(value: f32) -> F::Code {
         // The addition changes -0 to +0, and no other value.
@@ -143,6 +184,11 @@ impl<F: Float> Target for F {
     #[inline(always)]
     fn narrowed<R: Round>(value: f32, _: i32) -> F::Code {
         R::to_float::<F>(value)
+    }
+
+    #[inline(always)]
+    fn narrowed_block<R: Round>(block: &Bf16Block) -> Option<[F::Code; 32]> {
+        F::nearest_block(block, R::LIMIT?)
     }
 }
 
@@ -210,24 +256,49 @@ impl<const FRACTION: u32, const SMALLEST: i32, const LARGEST: u32>
     /// Whether the code of `BEYOND` is infinity: all fraction bits of `BEYOND` are 0.
     const HAS_INFINITY: bool = Self::BEYOND & 0x007f_ffff == 0;
     const NAN: u32 = 0x7f;
+    /// Part of each [`anchor`](Self::anchor). The sum of this number and the bits of
+    /// `SMALLEST_NORMAL`, shifted by `DROPPED`, is a multiple of 2^8. The number is even.
+    const OFFSET: u32 = (Self::SMALLEST_NORMAL >> Self::DROPPED).wrapping_neg() & 0xff;
+
+    /// Returns the largest power of two that is at most the value with the bits `magnitude`, or the
+    /// smallest normal value for smaller values. The result is the bits of the power.
+    #[inline(always)]
+    fn exponent(magnitude: u32) -> u32 {
+        Ord::max(magnitude & 0x7f80_0000, Self::SMALLEST_NORMAL)
+    }
+
+    /// Returns the bits of the anchor of the values with the exponent `exponent`. The sum of a value
+    /// and its anchor is the rounded value plus the anchor.
+    ///
+    /// Let `exponent` be the bits of 2^e. The values of the format from 2^e to 2^(e + 1) are
+    /// multiples of 2^(e - FRACTION). These multiples are also the `f32` values from 2^(e + DROPPED)
+    /// to twice as much. The anchor is one of them, and its lowest bit is 0. So the addition rounds to
+    /// a multiple, ties to even. The low bits of the sum are `OFFSET` plus the rounded fraction,
+    /// including the leading one of the fraction.
+    #[inline(always)]
+    fn anchor(exponent: u32) -> u32 {
+        exponent + (Self::DROPPED << 23) + Self::OFFSET
+    }
+
+    /// Returns the bits of the sum of a value and its anchor.
+    #[inline(always)]
+    fn sum(magnitude: u32, exponent: u32) -> u32 {
+        (f32::from_bits(magnitude) + f32::from_bits(Self::anchor(exponent))).to_bits()
+    }
 
     /// Rounds the value with the bits `magnitude` to nearest, ties to even. The value is not
-    /// negative, and is at most `BEYOND`. Returns the code, and the rounded value.
+    /// negative, and is at most `BEYOND`. Returns the code in the lowest 8 bits, and the rounded value.
+    /// The other bits are unspecified.
     #[inline(always)]
     fn rounded(magnitude: u32) -> (u32, f32) {
-        // Let 2^e be the largest power of two that is at most the value, or the smallest normal
-        // value for smaller values. The values of the format around the value are multiples of
-        // 2^(e - FRACTION). These are also the `f32` values around 2^(e + DROPPED), so the addition
-        // rounds to a multiple. The low bits of the sum are then the rounded fraction, including
-        // its leading one.
-        let exponent = Ord::max(magnitude & 0x7f80_0000, Self::SMALLEST_NORMAL);
-        let anchor = exponent + (Self::DROPPED << 23);
-        let sum = f32::from_bits(magnitude) + f32::from_bits(anchor);
-        let fraction = sum.to_bits().wrapping_sub(anchor);
-        let exponent = exponent.wrapping_sub(Self::SMALLEST_NORMAL) >> Self::DROPPED;
+        let exponent = Self::exponent(magnitude);
+        let sum = Self::sum(magnitude, exponent);
+        // The code is the rounded fraction plus (exponent - SMALLEST_NORMAL) >> DROPPED. `OFFSET` is
+        // the second term of the difference.
+        let code = sum.wrapping_add(exponent >> Self::DROPPED);
         (
-            fraction.wrapping_add(exponent),
-            sum - f32::from_bits(anchor),
+            code,
+            f32::from_bits(sum) - f32::from_bits(Self::anchor(exponent)),
         )
     }
 
@@ -251,6 +322,50 @@ impl<const FRACTION: u32, const SMALLEST: i32, const LARGEST: u32> Float
         // Without infinity, the code of `BEYOND` is NaN already.
         let is_lost = Self::HAS_INFINITY && value.is_nan();
         Self::with_sign(code | if is_lost { Self::NAN } else { 0 }, bits)
+    }
+
+    /// The steps are those of [`rounded`](Self::rounded). The magnitudes and exponents are the high
+    /// halves of those of `f32`, so each operation on them processes 32 elements. Only the addition
+    /// needs `f32`. It processes first the elements at even positions, then those at odd positions.
+    #[expect(clippy::cast_possible_truncation, reason = "the cut bits are not used")]
+    #[inline(always)]
+    fn nearest_block(block: &Bf16Block, limit: Limit) -> Option<[u8; 32]> {
+        const HIGH: u32 = 0xffff_0000;
+        let largest = match limit {
+            Limit::ByFormat => Self::BEYOND,
+            Limit::Largest | Limit::LargestOfNan => LARGEST,
+        };
+        // Loops over arrays instead of `map` and `from_fn`, which are not always inlined.
+        let (mut magnitudes, mut exponents) = ([0_u16; 32], [0_u16; 32]);
+        for (at, value) in block.iter().enumerate() {
+            magnitudes[at] = Ord::min(value.0 & 0x7fff, (largest >> 16) as u16);
+            exponents[at] = Ord::max(
+                magnitudes[at] & 0x7f80,
+                (Self::SMALLEST_NORMAL >> 16) as u16,
+            );
+        }
+        let magnitude_pairs: [u32; 16] = bytemuck::cast(magnitudes);
+        let exponent_pairs: [u32; 16] = bytemuck::cast(exponents);
+        let mut sums = [0_u32; 16];
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let (magnitudes, exponents) = (magnitude_pairs[at], exponent_pairs[at]);
+            let low = Self::sum(magnitudes << 16, exponents << 16);
+            let high = Self::sum(magnitudes & HIGH, exponents & HIGH);
+            *sum = low & !HIGH | high << 16;
+        }
+        let sums: [u16; 32] = bytemuck::cast(sums);
+        let keeps_nan = limit == Limit::Largest || limit == Limit::ByFormat && Self::HAS_INFINITY;
+        let mut codes = [0; 32];
+        for (at, code) in codes.iter_mut().enumerate() {
+            let bits = block[at].0;
+            let is_nan = bits & 0x7fff > 0x7f80;
+            let magnitude = sums[at].wrapping_add(exponents[at] >> (Self::DROPPED - 16));
+            let nan = if keeps_nan && is_nan { 0x7f } else { 0 };
+            let is_unsigned = limit == Limit::LargestOfNan && is_nan;
+            let sign = if is_unsigned { 0 } else { bits >> 8 & 0x80 };
+            *code = (magnitude | nan | sign) as u8;
+        }
+        Some(codes)
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Spare, keep_destinations};
 use duplicates::Duplicate;
-pub(crate) use duplicates::{Sorted, first_duplicate, known_distinct};
+pub(crate) use duplicates::{Sorted, detects_by_sort, first_duplicate, known_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
 pub(crate) use geometry::{CopyGeometry, Dim, Geometry, Span, signed};
@@ -169,6 +169,12 @@ impl IndexPlan {
             first,
             ..self
         }
+    }
+
+    /// Returns the plan with the fact that no two of its destinations are equal.
+    pub(crate) fn with_distinct_destinations(self) -> Self {
+        let _ = self.first_duplicate.set(None);
+        self
     }
 
     /// Returns the number of tuples that were not skipped. In a cache, all rows of one position of

@@ -21,7 +21,8 @@ use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Coordinates, Destinations, EmptyCheck, Form, IndexPlan, IndexRules, Number, Piece, Scale,
-    SlotAxis, Tuples, check_empty, is_expanded_along, resolve_sequences, rows_along,
+    SlotAxis, Tuples, check_empty, detects_by_sort, first_duplicate, is_expanded_along,
+    resolve_sequences, rows_along,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -91,7 +92,11 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(first, numbers, &mut shares),
     };
     let mut piece = resolved.map_err(|error| renamed(slots.as_ref(), error))?;
+    let mut is_distinct = false;
     if let Some(slots) = slots.filter(|_| !scale.numbers_slices) {
+        if !planning.gathers && piece.skipped == 0 {
+            is_distinct = proves_distinct(&destinations, slots.slots(), scale.count)?;
+        }
         destinations.replace(|slot| slots.destination(slot, &multipliers));
         piece.facts = destinations.describe().facts;
     }
@@ -104,6 +109,9 @@ pub(crate) fn make_plan(
     if let Some(empty) = empty {
         let skipped = empty.listed - empty.applied;
         plan = plan.with_counts(empty.applied, skipped, first);
+    }
+    if is_distinct {
+        plan = plan.with_distinct_destinations();
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;
@@ -146,6 +154,16 @@ fn check_empty_tuples(
         checked.duplicate_search = (0, 0);
     }
     Ok(checked)
+}
+
+/// Whether a search among `slots`, which are below `count`, proves them distinct. A search among the
+/// offsets of the slots, which are below `offsets`, could sort a list for which a bitmap of the slots
+/// is small. For other lists the result is `false`, without a search.
+fn proves_distinct(slots: &Destinations, count: u64, offsets: u64) -> Result<bool, ScatterError> {
+    let tuples = slots.len();
+    Ok(detects_by_sort(tuples, offsets)
+        && !detects_by_sort(tuples, count)
+        && first_duplicate(slots, count)?.is_none())
 }
 
 /// Returns the error of a list. If the list has slots, the error names the slot.

@@ -68,6 +68,56 @@ fn the_last_of_several_updates_of_a_slot_stays() {
     assert_eq!(cache[14..16], [6, 8]);
 }
 
+/// In a large cache with the heads before the rows, the offsets of slots need a sort to find
+/// duplicates, and the numbers of the slots need a bitmap.
+#[test]
+fn duplicates_of_large_caches() -> Result<(), ScatterError> {
+    const SHAPE: [usize; 4] = [64, 16, 8, 520];
+    const STRIDES: [isize; 4] = [8 * 16 * 520, 520, 16 * 520, 1];
+    let distinct: Vec<i64> = (0..70).map(|at| at * 577 % 1024).collect();
+    let mut repeated = distinct.clone();
+    repeated[66] = repeated[3];
+    let mut skipped = repeated.clone();
+    skipped[0] = -1;
+    for (slots, duplicate) in [
+        (&distinct, None),
+        (&repeated, Some((66, 3))),
+        (&skipped, Some((66, 3))),
+    ] {
+        let updates: Vec<u8> = (0..70 * 8 * 520_usize).map(|at| (at % 251) as u8).collect();
+        let mut expected = vec![0; 64 * 16 * 8 * 520];
+        for (token, &slot) in slots.iter().enumerate() {
+            let Ok(slot) = usize::try_from(slot) else {
+                continue;
+            };
+            for head in 0..8 {
+                let to = ((slot / 16 * 8 + head) * 16 + slot % 16) * 520;
+                let from = (token * 8 + head) * 520;
+                expected[to..to + 520].copy_from_slice(&updates[from..from + 520]);
+            }
+        }
+        let mut cache = vec![0; expected.len()];
+        let updates = TensorView::contiguous(&updates, &[70, 8, 520])?;
+        let mut write = |scatter: Scatter<'_>| {
+            let data = TensorViewMut::strided(&mut cache, 0, &SHAPE, &STRIDES)?;
+            scatter.in_place(data, TensorView::from(slots.as_slice()), updates)
+        };
+        let written = write(Scatter::paged().duplicates(Duplicates::Reject));
+        match duplicate {
+            None => written?,
+            Some((tuple, earlier)) => {
+                assert_eq!(
+                    written,
+                    Err(ScatterError::DuplicateIndex { tuple, earlier })
+                );
+                write(Scatter::paged())?;
+            }
+        }
+        assert!(cache == expected, "duplicate: {duplicate:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn other_operators_skip_only_negative_indices_too() {
     let skip = |index: &[i64; 3]| {

@@ -84,7 +84,7 @@ fn duplicates_of_large_caches() -> Result<(), ScatterError> {
         (&repeated, Some((66, 3))),
         (&skipped, Some((66, 3))),
     ] {
-        let updates: Vec<u8> = (0..70 * 8 * 520_usize).map(|at| (at % 251) as u8).collect();
+        let updates: Vec<u8> = (0..=250).cycle().take(70 * 8 * 520).collect();
         let mut expected = vec![0; 64 * 16 * 8 * 520];
         for (token, &slot) in slots.iter().enumerate() {
             let Ok(slot) = usize::try_from(slot) else {

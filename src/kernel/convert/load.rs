@@ -102,9 +102,9 @@ fn scaled<A: Apply>(value: f32, scale: f32) -> f32 {
     }
 }
 
-/// Scales `value`, as [`scaled`]. Of a NaN, only the sign stays unchanged, which takes fewer
-/// operations. Formats of 8 bits have no other bits of a NaN. The scale is positive, so the sign of a
-/// number stays unchanged too.
+/// Scales `value`, as [`scaled`]. The sign stays unchanged, because scales are positive. The other bits
+/// of a NaN can change: formats of 8 bits do not have them. This takes fewer operations than
+/// [`scaled`].
 #[inline(always)]
 pub(super) fn scaled_with_sign<A: Apply>(value: f32, scale: f32) -> f32 {
     A::applied(value, scale).copysign(value)

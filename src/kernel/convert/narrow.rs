@@ -40,7 +40,7 @@ pub(super) trait Target {
 /// A rule of rounding. Each implementing type is one value of
 /// [`Rounding`](crate::conversion::Rounding).
 pub(super) trait Round {
-    /// Whether conversions by this rule are frequent, and worth a loop of their own.
+    /// Whether conversions by this rule are frequent, so that they have a separate loop.
     const IS_COMMON: bool = true;
     /// How the rule limits magnitudes, if it rounds to nearest.
     const LIMIT: Option<Limit>;
@@ -359,6 +359,7 @@ impl<const FRACTION: u32, const SMALLEST: i32, const LARGEST: u32> Float
         for (at, code) in codes.iter_mut().enumerate() {
             let bits = block[at].0;
             let is_nan = bits & 0x7fff > 0x7f80;
+            // The lowest 8 bits are those of the code that `rounded` computes.
             let magnitude = sums[at].wrapping_add(exponents[at] >> (Self::DROPPED - 16));
             let nan = if keeps_nan && is_nan { 0x7f } else { 0 };
             let is_unsigned = limit == Limit::LargestOfNan && is_nan;

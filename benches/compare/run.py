@@ -10,6 +10,7 @@ README.md and --help describe the options.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -45,6 +46,8 @@ def main() -> None:
 
         sys.exit(page.write(is_checked=chosen.check))
     if chosen.no_venv:
+        if importlib.util.find_spec("numpy") is None:
+            sys.exit(f"{sys.executable} has no numpy. Install it: {sys.executable} -m pip install numpy")
         from compare.main import main as compare
 
         sys.exit(compare(sys.argv[1:]))

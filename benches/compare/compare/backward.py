@@ -186,7 +186,7 @@ def measure(workload: Workload, threads: int, rounds: int) -> dict:
             key, taken, call = best
             entries[key] = Entry(call, taken)
     others = Others()
-    take_turns(list(entries.values()), rounds, lambda: None)
+    take_turns(list(entries.values()), rounds)
     for key, entry in entries.items():
         if key.startswith(OURS):
             for index_set in range(1, SETS):

@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Callable
 from ctypes import byref, c_int64, c_size_t, c_void_p, pointer, sizeof
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -26,6 +25,7 @@ from .machine import Others
 from .problem import SETS, empty
 from .timing import Entry, calls_of_a_sample, once, sample, take_turns
 from .words import OURS
+from .workloads import CACHE_CASES, MOVED, CacheCase
 
 HEADS, DIM, BLOCK = 8, 128, 16
 SCALE = 0.03125 * 1.1
@@ -37,35 +37,14 @@ FORMATS = {"bf16": (3, 0, np.uint16), "f8e4m3fn": (4, 1, np.uint8), "i8": (6, 2,
 # than the last-level cache.
 BLOCKS = (4096, 1024)
 
-KEPT, PLAIN, MOVED = "kept plan", "plain", "compaction"
+KEPT, PLAIN = "kept plan", "plain"
 COMPILED = ", compiled"  # suffix of the times of calls from compiled code
-
-
-@dataclass(frozen=True)
-class Case:
-    """A write of tokens into `caches` paged caches, or moves of rows in `caches` caches."""
-
-    tokens: int
-    format: str
-    order: str = "rows"  # of the cache in memory: [blocks, rows, heads, dim] or with heads first
-    caches: int = 1
-
-    @property
-    def name(self) -> str:
-        return f"{self.format}_{self.tokens}_{self.order}" + (f"_x{self.caches}" if self.caches > 1 else "")
-
-
-CASES = [
-    Case(tokens, *rest)
-    for tokens in (64, 4096)
-    for rest in [*((kind, order) for kind in FORMATS for order in ("rows", "heads")), ("f8e4m3fn", "rows", 2)]
-] + [Case(moves, MOVED, caches=16) for moves in (64, 4096)]
 
 
 class Problem:
     """Caches and updates that all contenders share, and the expected caches of each index set."""
 
-    def __init__(self, case: Case, blocks: int):
+    def __init__(self, case: CacheCase, blocks: int):
         import torch
 
         self.case, random = case, np.random.default_rng(1)
@@ -275,7 +254,7 @@ def check(problem: Problem, calls: list[Call]) -> None:
                 assert np.array_equal(got, wanted), f"{problem.case.name}: {call.how} is wrong"
 
 
-def measure(case: Case, rounds: int, quick: bool) -> dict:
+def measure(case: CacheCase, rounds: int, quick: bool) -> dict:
     problem = Problem(case, BLOCKS[case.format == MOVED] // (2 if quick else 1))
     ways, calls = torch_ways(problem), {**ours(problem), **plain(problem)}
     check(problem, [*ways, *calls.values()])
@@ -287,7 +266,7 @@ def measure(case: Case, rounds: int, quick: bool) -> dict:
         if call.time_calls is not None:
             entries[name + COMPILED] = Entry(call, taken, calls_of_a_sample(taken), compiled=True)
     others = Others()
-    take_turns(list(entries.values()), rounds, lambda: None)
+    take_turns(list(entries.values()), rounds)
     figures = {name: {"how": entry.call.how, **entry.times} for name, entry in entries.items()}
     return {"case": case.name, "others": round(others.cpus(), 3), "contenders": figures}
 
@@ -301,7 +280,7 @@ def main() -> None:
     torch.set_num_threads(options["threads"])
     torch.set_grad_enabled(False)
     run = {**{key: options[key] for key in ("threads", "rounds", "quick", "source")}, "rows": []}
-    for case in CASES:
+    for case in CACHE_CASES:
         if options["only"] and case.name not in options["only"]:
             continue
         print(f"{options['threads']} threads, {case.name}", file=sys.stderr)

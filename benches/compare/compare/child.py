@@ -18,36 +18,32 @@ def main() -> None:
     cpus = sorted(os.sched_getaffinity(0))[: options["threads"]]
     os.sched_setaffinity(0, cpus)
 
-    from tqdm import tqdm
-
     from . import contenders
     from .measure import Measurement
     from .problem import Problem
-    from .words import FORMS
     from .workloads import chosen
 
-    found, left_out = contenders.load(options["contenders"], options["threads"])
+    threads = options["threads"]
+    found, left_out = contenders.load(options["contenders"], threads)
     for name, why in left_out.items():
         print(f"{name} is not measured: {why}", file=sys.stderr)
     workloads = chosen(options["only"], options["quick"])
     run = {
-        "threads": options["threads"],
+        "threads": threads,
         "rounds": options["rounds"],
         "quick": options["quick"],
         "versions": {contender.name: contender.version for contender in found},
         "left out": left_out,
         "rows": [],
     }
-    turns = len(workloads) * len(FORMS) * options["rounds"]
-    with tqdm(total=turns, unit="round", smoothing=0) as bar:
-        for workload in workloads:
-            bar.set_description(f"{options['threads']} threads, {workload.name}")
-            problem = Problem(workload, options["huge_pages"])
-            measurement = Measurement(problem, found, options["rounds"], options["quick"])
-            rows = measurement.rows(options["then_sum"], bar.update)
-            run["rows"] += [{**row, "source": options["source"]} for row in rows]
-            with open(options["json"], "w") as file:
-                json.dump(run, file, indent=1)
+    for number, workload in enumerate(workloads, 1):
+        print(f"{threads} threads, {workload.name} ({number} of {len(workloads)})", file=sys.stderr)
+        problem = Problem(workload, options["huge_pages"])
+        measurement = Measurement(problem, found, options["rounds"], options["quick"])
+        rows = measurement.rows(options["forms"], options["then_sum"])
+        run["rows"] += [{**row, "source": options["source"]} for row in rows]
+        with open(options["json"], "w") as file:
+            json.dump(run, file, indent=1)
 
 
 if __name__ == "__main__":

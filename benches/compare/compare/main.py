@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import backward, caches, machine, options, places, plots, publish, report, rust_peers
+from . import backward, caches, machine, options, places, publish, report, rust_peers
 
 
 def main(arguments: list[str]) -> int:
@@ -25,23 +25,41 @@ def main(arguments: list[str]) -> int:
     if chosen.caches:
         return _tables("caches", caches.markdown, chosen)
     folder = places.output()
-    stored = folder / "results.json"
+    name = "brief" if chosen.brief else "results"
+    stored = folder / f"{name}.json"
     if chosen.reuse:
-        results = json.loads(stored.read_text())
+        results = _earlier(stored)
     else:
         _build()
         earlier = json.loads(stored.read_text()) if chosen.append and stored.is_file() else None
         runs = [_measure(threads, chosen) for threads in chosen.threads]
         results = _merge(earlier, {"machine": machine.describe(), "runs": runs})
         stored.write_text(json.dumps(results, indent=1) + "\n")
-    text = report.markdown(results)
-    (folder / "results.md").write_text(text)
-    plots.draw(results, folder)
+    text = report.brief(results) if chosen.brief else report.markdown(results)
+    (folder / f"{name}.md").write_text(text)
     print(text)
-    print(f"written to {folder}: results.json, results.md, ratios.svg, roof.svg", file=sys.stderr)
+    written = [stored.name, f"{name}.md", *_drawn(results, folder, is_brief=chosen.brief)]
+    print(f"written to {folder}: {', '.join(written)}", file=sys.stderr)
     if chosen.publish is not None:
         publish.publish(results, folder, chosen.publish)
     return 0
+
+
+def _drawn(results: dict, folder: Path, is_brief: bool) -> list[str]:
+    """Draws the plots, and returns the names of their files."""
+    try:
+        from . import plots
+    except ImportError as error:
+        print(f"No plot is drawn: {error}. Install matplotlib, and run with --reuse.", file=sys.stderr)
+        return []
+    return plots.draw_brief(results, folder) if is_brief else plots.draw(results, folder)
+
+
+def _earlier(stored: Path) -> dict:
+    """Returns the results of the last run."""
+    if not stored.is_file():
+        sys.exit(f"There is no earlier run: {stored} does not exist. Run without --reuse first.")
+    return json.loads(stored.read_text())
 
 
 def _cargo(*arguments: str | Path) -> None:
@@ -81,7 +99,7 @@ def _tables(name: str, markdown: Callable[[dict], str], chosen: argparse.Namespa
         _build()
         runs = [_child(f"compare.{name}", threads, chosen) for threads in chosen.threads]
         stored.write_text(json.dumps({"machine": machine.describe(), "runs": runs}, indent=1) + "\n")
-    results = json.loads(stored.read_text())
+    results = _earlier(stored)
     text = markdown(results)
     (places.output() / f"{name}.md").write_text(text)
     print(text)
@@ -109,6 +127,7 @@ def _child(module: str, threads: int, chosen: argparse.Namespace) -> dict:
         "rounds": chosen.rounds,
         "only": chosen.only,
         "contenders": chosen.contenders,
+        "forms": chosen.forms,
         "quick": chosen.quick,
         "then_sum": chosen.then_sum,
         "huge_pages": chosen.huge_pages,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from .machine import Others
 from .oracle import Oracle, Verdict
 from .problem import SETS, Problem
 from .timing import Entry, calls_of_a_sample, once, sample, take_turns
-from .words import ALLOCATING, FORMS, INTO, OURS, WRONG
+from .words import ALLOCATING, INTO, OURS, WRONG
 
 # Nanoseconds of the best correct peer below which a row has the kind "call".
 CALL_NS = 500_000
@@ -51,14 +50,14 @@ class Measurement:
         self.call_ns = QUICK_CALL_NS if quick else CALL_NS
         self.oracles = [Oracle(problem, numbers) for numbers in problem.numbers]
 
-    def rows(self, then_sum: bool, progress: Callable[[], None]) -> list[dict]:
+    def rows(self, forms: list[str], then_sum: bool) -> list[dict]:
         before = self.problem.data.copy(), self.problem.updates.copy()
-        rows = [self._row(form, then_sum, progress) for form in FORMS]
+        rows = [self._row(form, then_sum) for form in forms]
         for array, was in zip([self.problem.data, self.problem.updates], before):
             assert np.array_equal(array, was), "a contender changed its inputs"
         return rows
 
-    def _row(self, form: str, then_sum: bool, progress: Callable[[], None]) -> dict:
+    def _row(self, form: str, then_sum: bool) -> dict:
         chosen = [found for each in self.contenders if (found := self._choose(each, form))]
         is_call = self._is_call(chosen)
         entries = {one.name: self._entry(one, is_call) for one in chosen}
@@ -71,7 +70,7 @@ class Measurement:
         for entry in entries.values():
             entry.estimate = max(entry.estimate, fastest)
         others = Others()
-        take_turns(list(entries.values()), self.rounds, progress)
+        take_turns(list(entries.values()), self.rounds)
         disturbed = others.cpus()
         for one in chosen:
             one.verdict = one.verdict.worse(self._check(one.name, one.call, 0)[0])
@@ -152,7 +151,7 @@ class Measurement:
         best = min(peers, key=lambda one: min(entries[one.name].samples), default=None)
         pair = [one for one in chosen if one.name == OURS] + ([best] if best else [])
         turns = [Entry(_and_sum(one.call), one.estimate) for one in pair]
-        take_turns(turns, self.rounds, lambda: None)
+        take_turns(turns, self.rounds)
         return {one.name: entry.times for one, entry in zip(pair, turns)}
 
 

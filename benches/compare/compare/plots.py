@@ -29,13 +29,20 @@ plt.rcParams.update(
 _FORMS = {INTO: ("functional", "#1f77b4"), IN_PLACE: ("in place", "#ff7f0e")}
 
 
-def draw(results: dict, folder: Path) -> None:
-    """Draws both plots for the largest number of threads."""
+def draw(results: dict, folder: Path) -> list[str]:
+    """Draws both plots for the largest number of threads. Returns the names of the files."""
     if not results["runs"]:
-        return
+        return []
     run = results["runs"][-1]
     _bars(run, ratio, folder / "ratios.svg", _ratio_axis)
     _bars(run, share, folder / "roof.svg", _share_axis)
+    return ["ratios.svg", "roof.svg"]
+
+
+def draw_brief(results: dict, folder: Path) -> list[str]:
+    """Draws the plot of `--brief`. Returns the name of the file."""
+    _bars(results["runs"][-1], ratio, folder / "brief.svg", _ratio_axis)
+    return ["brief.svg"]
 
 
 def _bars(run: dict, figure_of, path: Path, dress) -> None:

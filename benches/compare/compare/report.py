@@ -7,6 +7,7 @@ from collections.abc import Callable
 from . import machine
 from .results import best_peer, disturbed, geometric_mean, ours, ratio, rows, share
 from .words import ALLOCATING, FORMS, INTO, IN_PLACE, OTHER_WINNER, OURS, WRONG
+from .workloads import BRIEF
 
 NONE = "–"
 
@@ -29,6 +30,12 @@ _LEGEND = """\
   last one.
 - ²: other processes used the CPUs meanwhile. The row should be measured again."""
 
+_BRIEF_LEGEND = """\
+- Times are minima over rounds in milliseconds. All calls are made from Python.
+- *Ratio*: the time of the best correct peer divided by the time of ndscatter.
+- *wrong*: the runtimes with a wrong result.
+- ²: other processes used the CPUs meanwhile. The row should be measured again."""
+
 _CALL_LEGEND = """\
 Times are minima over rounds in nanoseconds per call. Peers are called from Python. ndscatter is
 called from compiled code, and from Python through ctypes. The ratio uses the calls from Python."""
@@ -36,6 +43,29 @@ called from compiled code, and from Python through ctypes. The ratio uses the ca
 
 def markdown(results: dict) -> str:
     return f"{machine.sentence(results['machine'])}\n\n{tables(results['runs'])}"
+
+
+def brief(results: dict) -> str:
+    """Returns one table of all rows, with the best correct peer of each."""
+    parts = [machine.sentence(results["machine"])]
+    for run in results["runs"]:
+        lines = []
+        for row in run["rows"]:
+            name, own = best_peer(row), ours(row)
+            peer = f"{name} {_ms(row['contenders'][name]['min'])}" if name else NONE
+            lines.append(
+                [
+                    row["workload"] + (" ²" if disturbed(row) else ""),
+                    BRIEF.get(row["workload"], ""),
+                    _number(own and own["min"], _ms),
+                    peer,
+                    _number(ratio(row), "{:.2f}".format),
+                    ", ".join(name for name, one in row["contenders"].items() if one["status"] == WRONG) or NONE,
+                ]
+            )
+        head = ["workload", "what it stands for", OURS, "best correct peer", "ratio", WRONG]
+        parts += [f"{_threads(run)}, in place. {_versions([run])}", _table(head, lines), _BRIEF_LEGEND]
+    return "\n\n".join(parts) + "\n"
 
 
 def tables(runs: list[dict], legend: str = _LEGEND, call_legend: str = _CALL_LEGEND) -> str:
@@ -115,9 +145,9 @@ def _row(row: dict, names: list[str], with_roof: bool) -> list[str]:
     else:
         cells.append(_cell(row["contenders"].get(OURS), False, _ms))
     cells += [_cell(row["contenders"].get(name), name == best, _ms) for name in names]
-    cells.append(_number(ratio(row), "{:.2f}"))
+    cells.append(_number(ratio(row), "{:.2f}".format))
     if with_roof:
-        cells.append(_number(share(row), "{:.0%}"))
+        cells.append(_number(share(row), "{:.0%}".format))
     return cells
 
 
@@ -139,10 +169,10 @@ def _call_row(row: dict, names: list[str], from_python: bool) -> list[str]:
     return [
         row["workload"] + (" ²" if disturbed(row) else ""),
         row["form"],
-        *([_number(compiled, "{:.0f}")] if from_python else []),
-        _number(own.get("min"), "{:.0f}"),
+        *([_number(compiled, "{:.0f}".format)] if from_python else []),
+        _number(own.get("min"), "{:.0f}".format),
         *(_cell(row["contenders"].get(name), name == best, "{:.0f}".format) for name in names),
-        _number(ratio(row), "{:.2f}"),
+        _number(ratio(row), "{:.2f}".format),
     ]
 
 
@@ -174,11 +204,14 @@ def _cell(figures: dict | None, best: bool, show: Callable[[float], str]) -> str
 
 def _ms(nanoseconds: float) -> str:
     ms = nanoseconds * 1e-6
-    return f"{ms:.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.2f}"
+    for least, digits in [(100, 0), (10, 1), (0.01, 2)]:
+        if ms >= least:
+            return f"{ms:.{digits}f}"
+    return f"{ms:.4f}"
 
 
-def _number(value: float | None, form: str) -> str:
-    return NONE if value is None else form.format(value)
+def _number(value: float | None, show: Callable[[float], str]) -> str:
+    return NONE if value is None else show(value)
 
 
 def _table(head: list[str], lines: list[list]) -> str:

@@ -97,7 +97,7 @@ def once(call: Call, index_set: int) -> tuple[object, int]:
     return output, time.perf_counter_ns() - start
 
 
-def take_turns(entries: list[Entry], rounds: int, progress: Callable[[], None]) -> None:
+def take_turns(entries: list[Entry], rounds: int) -> None:
     """Samples all entries, interleaved. Each round begins with the next entry, and every second
     round has the reverse order."""
     fastest = min(entry.estimate for entry in entries)
@@ -107,4 +107,3 @@ def take_turns(entries: list[Entry], rounds: int, progress: Callable[[], None]) 
         for entry in order[:: -1 if turn % 2 else 1]:
             if turn < SLOW_ROUNDS or entry.estimate < SLOW * fastest:
                 entry.samples.append(sample(entry, turn % SETS))
-        progress()

@@ -1,7 +1,7 @@
 """Defines the workloads: those of `benches/common/workloads.rs`, then short rows and integer counts.
 
 Data is f32 unless a workload names another type. Indices are i64. Knows shapes and distributions of
-indices, and no arrays.
+indices, and no arrays. Needs nothing but Python itself.
 """
 
 from __future__ import annotations
@@ -133,9 +133,44 @@ WORKLOADS = [
 # fmt: on
 
 
+# The workloads of `--brief`, and what they stand for.
+BRIEF = {
+    "tiny": "4 elements of 8: the cost of a call",
+    "small_add": "128 rows of 64 added: a small call",
+    "kv_prefill": "4 prompts of 2048 tokens written into a cache",
+    "emb_update": "65,536 rows of an embedding table replaced",
+    "emb_grad_add": "the gradient of an embedding table",
+    "moe_add": "a mixture of experts: 8192 rows of 2048 added",
+    "elem_unique": "4 Mi single elements replaced",
+    "histogram_add": "4 Mi numbers counted in 1024 bins",
+}
+
+
+@dataclass(frozen=True)
+class CacheCase:
+    """A write of tokens into `caches` paged caches, or moves of rows in `caches` caches."""
+
+    tokens: int
+    format: str  # of the cache, or MOVED
+    order: str = "rows"  # of the cache in memory: [blocks, rows, heads, dim] or with heads first
+    caches: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.format}_{self.tokens}_{self.order}" + (f"_x{self.caches}" if self.caches > 1 else "")
+
+
+MOVED = "compaction"
+CACHE_CASES = [
+    CacheCase(tokens, *rest)
+    for tokens in (64, 4096)
+    for rest in [
+        *((kind, order) for kind in ("bf16", "f8e4m3fn", "i8") for order in ("rows", "heads")),
+        ("f8e4m3fn", "rows", 2),
+    ]
+] + [CacheCase(moves, MOVED, caches=16) for moves in (64, 4096)]
+
+
 def chosen(only: list[str] | None, quick: bool) -> list[Workload]:
-    unknown = set(only or ()) - {workload.name for workload in WORKLOADS}
-    if unknown:
-        raise SystemExit(f"unknown workload: {', '.join(sorted(unknown))}")
     wanted = [workload for workload in WORKLOADS if not only or workload.name in only]
     return [_smaller(workload) for workload in wanted] if quick else wanted

@@ -656,9 +656,9 @@ impl fmt::Display for Positions<'_> {
     }
 }
 
-/// Text about indices of rank 1 that are read as one tuple: the number of coordinates, and the names
-/// of the operators that read such indices as positions along axis 0. `None`: no text. The text is
-/// formatted without an allocation.
+/// Text about indices of rank 1 that are read as one tuple. The fields are the number of coordinates,
+/// and the names of the operators that read such indices as positions along axis 0. `None`: no text.
+/// The text is formatted without an allocation.
 struct OneTuple<'a>(Option<usize>, &'a str);
 
 impl fmt::Display for OneTuple<'_> {

@@ -375,14 +375,15 @@ enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
 // or gather depends on the machine description.
 enum nds_status nds_set_machine_file(const char *path);
 
-// Moves rows of each of the count tensors, in place. The row that to names gets the old contents of
-// the row that from names, as if all rows were read first. The rows are the slices along axis. The
-// tensors have the same number of rows, and may have different element types, shapes and strides.
-// The lists from and to have one shape and any integer types. Row numbers never count from the end.
-// If several moves have the same destination, the last of them stays. The call uses the options bounds (0, 1 and 3),
-// reject_duplicates, max_threads, pool and goal. If bounds is 1, a move with a row number that is
-// out of bounds is not made. If bounds is 3, a move with a negative row number is not made, and a
-// row number that is too large is an error.
+// Moves rows of each of the count tensors, in place. The row that to names gets the old contents
+// of the row that from names, as if all rows were read first. The rows are the slices along axis.
+// The tensors have the same number of rows, and may have different element types, shapes and
+// strides. The lists from and to have one shape and any integer types. Row numbers never count
+// from the end. If several moves have the same destination, the last of them stays. The call uses
+// the options bounds (not NDS_BOUNDS_CLAMP), reject_duplicates, max_threads, pool and goal. With
+// NDS_BOUNDS_SKIP, a move with a row number that is out of bounds is not made. With
+// NDS_BOUNDS_SKIP_NEGATIVE, a move with a negative row number is not made, and a row number that
+// is too large is an error.
 enum nds_status nds_move_rows(const DLTensor *from,
                               const DLTensor *to,
                               int64_t axis,
@@ -434,7 +435,7 @@ enum nds_status nds_scatter_elements(const DLTensor *data,
 // TensorScatter). The tensor write_indices holds one position along axis for each sequence, where
 // the first row of update for this sequence is written. If write_indices is null, this position is
 // 0 for all sequences. If circular is 1, positions wrap around at the end of axis. If circular is
-// 0, they do not. If the option bounds is 1, a sequence with a negative position is skipped.
+// 0, they do not. With the option NDS_BOUNDS_SKIP, a sequence with a negative position is skipped.
 enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    const DLTensor *update,
                                    const DLTensor *write_indices,

@@ -2,8 +2,8 @@
 //!
 //! The fields of `nds_options` and `nds_conversion` are `int32_t`, because a C compiler may choose
 //! another size for an enum. `options.rs` and `writes.rs` read the number of a field as a position
-//! in an array: the values of the option in the crate `ndscatter`. This file checks, at compile
-//! time, that the number of each constant is the position of its value.
+//! in an array. The array has the values of the option in the crate `ndscatter`. At compile time,
+//! this file checks that the number of each constant is the position of its value.
 
 use ndscatter::{Accumulate, Bounds, Format, Goal, NoneGradient, Reduction, Rounding, Scaling};
 

@@ -1,9 +1,9 @@
 //! Names of the values of options and conversions: the constants of the C header.
 //!
 //! The fields of `nds_options` and `nds_conversion` are `int32_t`, because a C compiler may choose
-//! another size for an enum. `options.rs` and `writes.rs` read the number of a field as a position
-//! in an array. The array has the values of the option in the crate `ndscatter`. At compile time,
-//! this file checks that the number of each constant is the position of its value.
+//! another size for an enum. The files `options.rs` and `writes.rs` read the number of a field as a
+//! position in an array. The array has the values of the option in the crate `ndscatter`. At
+//! compile time, this file checks that the number of each constant is the position of its value.
 
 use ndscatter::{Accumulate, Bounds, Format, Goal, NoneGradient, Reduction, Rounding, Scaling};
 
@@ -140,7 +140,10 @@ macro_rules! positions {
         const _: () = {
             let constants = [$($enum::$constant as usize),*];
             assert!(constants.len() == $all.len(), "one constant for each value");
-            $(assert!(matches!($all[$enum::$constant as usize], $value), "the position of the value");)*
+            $(match $all[$enum::$constant as usize] {
+                $value => {}
+                _ => panic!("the constant is not the position of its value"),
+            })*
         };
     };
 }

@@ -2,7 +2,7 @@
 //! arrays of `ndarray`. A scatter computes the mean of each tile, and a gather paints the pixels.
 
 use ndarray::{Array2, Array3, ArrayRef2, ArrayRef3, ArrayView2, s};
-use ndscatter::{Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut};
+use ndscatter::{Gather, Reduction, Scatter, ScatterError, TensorView};
 
 const HEIGHT: usize = 24;
 const WIDTH: usize = 48;
@@ -35,7 +35,7 @@ fn paint(
     Scatter::along(0)
         .reduction(Reduction::Mean)
         .include_self(false)
-        .in_place(TensorViewMut::try_from(&mut colours)?, tiles, image.into())?;
+        .in_place(&mut colours, tiles, image.into())?;
     let painted = Gather::along(0).allocate(TensorView::from(&colours), tiles)?;
     let painted = painted.into_ndarray().into_dimensionality();
     Ok(painted.expect("the shape of the image"))

@@ -143,9 +143,9 @@ pub enum Rounding {
 }
 
 named! { Rounding, "rounding":
-    NearestEven => "nearest even" | "nearest_even" | "nearest",
+    NearestEven => "nearest even" | "nearest",
     Saturate => "saturate",
-    SaturateNan => "saturate nan" | "saturate_nan",
+    SaturateNan => "saturate nan",
     Truncate => "truncate",
 }
 

@@ -179,13 +179,18 @@ pub enum ScatterError {
 
     /// A tuple has more coordinates than `data` has dimensions, not counting batch dimensions.
     #[error(
-        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit `data`, which has rank {rank} without batch dimensions; use at most {rank} coordinates"
+        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit `data`, which has rank {rank} without batch dimensions; use at most {rank} coordinates{}",
+        OneTuple(.is_one_tuple.then_some(*.tuple_len), "`scatter_update` or `gather` (in Rust: `along(0)`)")
     )]
     TupleLength {
         /// Number of coordinates of a tuple, `indices.shape[-1]`.
         tuple_len: usize,
         /// Rank of `data`, minus the number of batch dimensions of a gather.
         rank: usize,
+        /// Whether `indices` has rank 1, and is therefore one tuple. The caller may have meant a
+        /// list of positions along axis 0, which [`Scatter::along`](crate::Scatter::along) and
+        /// [`Gather::along`](crate::Gather::along) read.
+        is_one_tuple: bool,
     },
 
     /// The axis is outside the range `-rank..rank`.
@@ -198,12 +203,20 @@ pub enum ScatterError {
     },
 
     /// The shape of `updates` is not the shape that the operator requires.
-    #[error("`updates` has shape {actual:?} but `data` and `indices` require {expected:?}")]
+    #[error(
+        "`updates` has shape {actual:?} but `data` and `indices` require {expected:?}{}",
+        OneTuple(*.one_tuple, "`scatter_update` (in Rust: `Scatter::along(0)`)")
+    )]
     UpdatesShape {
         /// The required shape, computed from `data` and `indices`.
         expected: Vec<usize>,
         /// The shape of `updates`.
         actual: Vec<usize>,
+        /// Number of coordinates of the only tuple, if `indices` of
+        /// [`Scatter::nd`](crate::Scatter::nd) has rank 1. The caller may have meant a list of
+        /// positions along axis 0, which [`Scatter::along`](crate::Scatter::along) reads. `None`
+        /// for all other indices and operators.
+        one_tuple: Option<usize>,
     },
 
     /// The ranks of `indices` and `data` of an element-wise operator differ.
@@ -639,6 +652,24 @@ impl fmt::Display for Positions<'_> {
         match mode {
             CacheMode::Linear => write!(f, "at 0 to {}", cache_len.saturating_sub(**update_len)),
             CacheMode::Circular => f.write_str("at 0 or later"),
+        }
+    }
+}
+
+/// Text about indices of rank 1 that are read as one tuple. The fields are the number of coordinates,
+/// and the names of the operators that read such indices as positions along axis 0. `None`: no text.
+/// The text is formatted without an allocation.
+struct OneTuple<'a>(Option<usize>, &'a str);
+
+impl fmt::Display for OneTuple<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self(Some(n), operators) => write!(
+                f,
+                "; `indices` of shape [{n}] is one tuple of {n} coordinates: did you mean \
+                 {operators}, or `indices` of shape [{n}, 1]?"
+            ),
+            Self(None, _) => Ok(()),
         }
     }
 }

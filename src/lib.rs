@@ -83,7 +83,8 @@
 //!
 //! - `half` (default): implements [`Element`] for `half::f16` and `half::bf16`.
 //! - `num-complex` (default): implements [`Element`] for complex numbers.
-//! - `ndarray`: adds conversions from and to views of the crate `ndarray`.
+//! - `ndarray`: adds conversions from and to views of the crate `ndarray`. Calls take `&array` as
+//!   indices, and `&mut array` or `ArrayViewMut` as the tensor that they write.
 
 mod compaction;
 mod conversion;

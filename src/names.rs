@@ -44,19 +44,29 @@ fn one_of(names: &[&str]) -> String {
 /// the name of the value.
 pub(crate) type Table<T> = [(T, &'static [&'static str])];
 
-/// Returns the value that has the spelling `name`. The comparison ignores ASCII case.
+/// Returns the value that has the spelling `name`. The comparison ignores ASCII case, and a space,
+/// `_` and `-` are equal.
 pub(crate) fn find<T: Copy>(
     option: &'static str,
     table: &Table<T>,
     name: &str,
 ) -> Result<T, UnknownName> {
-    let has_name = |spellings: &[&str]| spellings.iter().any(|s| s.eq_ignore_ascii_case(name));
+    let has_name = |spellings: &[&str]| spellings.iter().any(|spelling| is_same(spelling, name));
     let found = table.iter().find(|(_, spellings)| has_name(spellings));
     found.map(|&(value, _)| value).ok_or_else(|| UnknownName {
         option,
         name: name.to_owned(),
         known: table.iter().map(|(_, spellings)| spellings[0]).collect(),
     })
+}
+
+/// Whether two names are equal, apart from ASCII case and from the separators of their words.
+fn is_same(name: &str, other: &str) -> bool {
+    let folded = |byte: u8| match byte {
+        b'_' | b'-' => b' ',
+        byte => byte.to_ascii_lowercase(),
+    };
+    name.bytes().map(folded).eq(other.bytes().map(folded))
 }
 
 /// Implements `ALL`, `as_str`, `Display` and `FromStr` for the type of an option. The table lists
@@ -67,6 +77,10 @@ macro_rules! named {
         impl $type {
             /// All values, in the order of their declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
+
+            /// The table of names, in the order of `ALL`.
+            pub(crate) const NAMES: &'static crate::names::Table<Self> =
+                &[$((Self::$value, &[$name $(, $other)*])),*];
 
             /// Returns the name of the value. [`from_str`](std::str::FromStr::from_str) converts
             /// this name back to the value.
@@ -87,16 +101,14 @@ macro_rules! named {
             type Err = crate::names::UnknownName;
 
             /// Returns the value whose name or other spelling is `name`. The comparison ignores
-            /// ASCII case.
+            /// ASCII case, and a space, `_` and `-` are equal.
             #[inline]
             fn from_str(name: &str) -> Result<Self, Self::Err> {
-                let table: &crate::names::Table<Self> =
-                    &[$((Self::$value, &[$name $(, $other)*])),*];
                 match name {
                     // Fast path for exact names: a small call through an adapter parses several
                     // names.
                     $($name => Ok(Self::$value),)*
-                    _ => crate::names::find($option, table, name),
+                    _ => crate::names::find($option, Self::NAMES, name),
                 }
             }
         }
@@ -110,40 +122,85 @@ mod tests {
     use std::fmt::{Debug, Display};
     use std::str::FromStr;
 
-    use super::UnknownName;
+    use super::{Table, UnknownName};
     use crate::{
         Accumulate, Bounds, CacheMode, DType, Duplicates, Format, Goal, InstructionSet,
         NoneGradient, Reduction, Rounding, Scaling, Schedule,
     };
 
-    fn check<T>(values: &[T])
+    fn check<T>(names: &Table<T>)
     where
         T: Copy + Debug + Display + PartialEq + FromStr<Err = UnknownName>,
     {
-        for (position, &value) in values.iter().enumerate() {
-            let name = value.to_string();
-            assert_eq!(name.parse(), Ok(value), "the name of the value");
-            assert_eq!(name.to_ascii_uppercase().parse(), Ok(value), "in capitals");
-            let unknown = T::from_str("no such name").expect_err("an unknown name");
-            assert_eq!(unknown.known[position], name, "the error lists the name");
+        let unknown = T::from_str("no such name").expect_err("an unknown name");
+        for (position, &(value, spellings)) in names.iter().enumerate() {
+            assert_eq!(value.to_string(), spellings[0], "the name of the value");
+            assert_eq!(
+                unknown.known[position], spellings[0],
+                "the error lists the name"
+            );
+            for spelling in spellings {
+                let variants = [
+                    (*spelling).to_owned(),
+                    spelling.to_ascii_uppercase(),
+                    spelling.replace(' ', "_"),
+                    spelling.replace(' ', "-"),
+                    spelling.replace('_', " "),
+                ];
+                for variant in variants {
+                    assert_eq!(variant.parse(), Ok(value), "{variant}");
+                }
+            }
         }
     }
 
     #[test]
     fn names_round_trip() {
-        check(&Accumulate::ALL);
-        check(&Bounds::ALL);
-        check(&CacheMode::ALL);
-        check(&DType::ALL);
-        check(&Duplicates::ALL);
-        check(&Format::ALL);
-        check(&Goal::ALL);
-        check(&InstructionSet::ALL);
-        check(&NoneGradient::ALL);
-        check(&Reduction::ALL);
-        check(&Rounding::ALL);
-        check(&Scaling::ALL);
-        check(&Schedule::ALL);
+        check(Accumulate::NAMES);
+        check(Bounds::NAMES);
+        check(CacheMode::NAMES);
+        check(DType::NAMES);
+        check(Duplicates::NAMES);
+        check(Format::NAMES);
+        check(Goal::NAMES);
+        check(InstructionSet::NAMES);
+        check(NoneGradient::NAMES);
+        check(Reduction::NAMES);
+        check(Rounding::NAMES);
+        check(Scaling::NAMES);
+        check(Schedule::NAMES);
+    }
+
+    /// Checks that the page of semantics has the row of each value, with all its names in their
+    /// order.
+    fn check_documented<T: Copy + Debug>(option: &str, names: &Table<T>) {
+        let page = include_str!("../docs/semantics.md");
+        for (value, spellings) in names {
+            let row = format!("| `{option}::{value:?}` | `{}` |", spellings.join("`, `"));
+            assert!(page.contains(&row), "docs/semantics.md has no row {row}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_semantics_lists_all_names() {
+        check_documented("Reduction", Reduction::NAMES);
+        check_documented("Bounds", Bounds::NAMES);
+        check_documented("Duplicates", Duplicates::NAMES);
+        check_documented("Accumulate", Accumulate::NAMES);
+        check_documented("NoneGradient", NoneGradient::NAMES);
+        check_documented("CacheMode", CacheMode::NAMES);
+        check_documented("Goal", Goal::NAMES);
+        check_documented("Format", Format::NAMES);
+        check_documented("Rounding", Rounding::NAMES);
+        check_documented("Scaling", Scaling::NAMES);
+    }
+
+    #[test]
+    fn names_that_no_rule_has() {
+        // These modes of numpy (`wrap`), JAX (`fill`) and TensorFlow (`default`) have no equal rule.
+        for name in ["wrap", "fill", "default", "skipnegative", "skip negative "] {
+            assert!(name.parse::<Bounds>().is_err(), "{name}");
+        }
     }
 
     #[test]

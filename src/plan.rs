@@ -53,6 +53,8 @@ pub(crate) struct IndexPlan {
     /// Shape of the list of tuples. The list includes skipped tuples.
     tuple_shape: Dims<usize>,
     updates_shape: Dims<usize>,
+    /// Number of coordinates of the only tuple ([`Form::one_tuple`]), for errors.
+    one_tuple: Option<usize>,
     /// One size for each axis of the output: the number of repetitions along a batch axis, the
     /// length of a window along a window axis. A size can be smaller than the size of the output
     /// ([`Form::reach`]).
@@ -118,6 +120,7 @@ impl IndexPlan {
                 .all(|axis| reach[axis] == shape[axis]),
             tuple_shape,
             updates_shape: form.updates_shape(shape, indices)?,
+            one_tuple: form.one_tuple(indices),
             reach: Dims::copied(reach)?,
             shape: Dims::copied(shape)?,
             strides: output.all_strides()?,
@@ -204,10 +207,19 @@ impl IndexPlan {
         &self.updates_shape
     }
 
+    /// Returns the number of coordinates of the only tuple ([`Form::one_tuple`]).
+    pub(crate) fn one_tuple(&self) -> Option<usize> {
+        self.one_tuple
+    }
+
     /// Checks that `updates` is the shape that updates must have.
     #[inline]
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
-        form::check_shape([&self.updates_shape, &[], &[]], updates)
+        let expected = [&self.updates_shape[..], &[], &[]];
+        if form::fits(expected, updates) {
+            return Ok(());
+        }
+        Err(form::other_updates(expected, updates, self.one_tuple))
     }
 
     /// Whether the plan covers every batch axis and every window axis of the output completely. The

@@ -23,7 +23,7 @@ use crate::names::named;
 ///
 /// If ONNX has the reduction, [`as_str`](Self::as_str) returns its name in ONNX. The method
 /// `from_str` also reads names of OpenVINO (such as `sum`, `prod`), torch (`amax`, `multiply`) and
-/// JAX (`update`). `from_str` does not distinguish upper and lower case.
+/// JAX (`update`). The page `docs/semantics.md` lists all names.
 ///
 /// [`ScatterError::UnsupportedReduction`]: crate::ScatterError::UnsupportedReduction
 /// [`ScatterError::ReductionOfClones`]: crate::ScatterError::ReductionOfClones
@@ -63,8 +63,8 @@ impl Reduction {
 
 named! { Reduction, "reduction":
     // The first name of each row is what `as_str` returns: the ONNX name, if ONNX has the
-    // reduction. The other names are those of JAX, CoreML, OpenVINO and torch.
-    None => "none" | "update" | "set" | "assign",
+    // reduction. The other names are those of JAX, CoreML, OpenVINO, TensorFlow, numpy and torch.
+    None => "none" | "update" | "set" | "assign" | "copy",
     Add => "add" | "sum",
     Sub => "sub" | "subtract",
     Mul => "mul" | "multiply" | "prod",
@@ -121,8 +121,8 @@ pub enum NoneGradient {
 }
 
 named! { NoneGradient, "gradient without a reduction":
-    LastWrite => "last write" | "last_write",
-    EveryDuplicate => "every duplicate" | "every_duplicate",
+    LastWrite => "last write",
+    EveryDuplicate => "every duplicate",
 }
 
 /// Options of how updates are combined with the existing values.
@@ -188,10 +188,12 @@ impl Bounds {
 }
 
 named! { Bounds, "rule for bounds":
-    Error => "error",
-    Skip => "skip",
-    Clamp => "clamp",
-    SkipNegative => "skip negative" | "skip_negative",
+    // The other names are those of numpy (`raise`, `clip`), JAX (`drop`, `clip`) and TensorFlow
+    // (`ignore`).
+    Error => "error" | "raise",
+    Skip => "skip" | "drop" | "ignore",
+    Clamp => "clamp" | "clip",
+    SkipNegative => "skip negative",
 }
 
 /// How [`Scatter::cache`](crate::Scatter::cache) writes an update near the end of the axis.
@@ -212,7 +214,7 @@ named! { CacheMode, "mode of a cache":
 
 #[cfg(test)]
 mod tests {
-    use super::Reduction;
+    use super::{Bounds, Reduction};
 
     #[test]
     fn every_runtime_spelling_is_understood() {
@@ -221,7 +223,19 @@ mod tests {
             ("prod", Reduction::Mul),     // OpenVINO, torch
             ("AMAX", Reduction::Max),     // torch, any case
             ("multiply", Reduction::Mul), // torch scatter_
+            ("minimum", Reduction::Min),  // numpy
             ("update", Reduction::None),  // JAX, CoreML
+            ("copy", Reduction::None),    // torch index_copy_
+        ];
+        for (name, expected) in cases {
+            assert_eq!(name.parse(), Ok(expected), "{name}");
+        }
+        let cases = [
+            ("raise", Bounds::Error),                // numpy
+            ("clip", Bounds::Clamp),                 // numpy, JAX
+            ("drop", Bounds::Skip),                  // JAX
+            ("IGNORE", Bounds::Skip),                // TensorFlow
+            ("skip-negative", Bounds::SkipNegative), // one word on a command line
         ];
         for (name, expected) in cases {
             assert_eq!(name.parse(), Ok(expected), "{name}");

@@ -45,12 +45,12 @@ pub enum Schedule {
 
 named! { Schedule, "schedule":
     Serial => "serial",
-    ByBatch => "by batch" | "by_batch",
-    ByTuple => "by tuple" | "by_tuple",
-    LastWrite => "last write" | "last_write",
-    ByColumn => "by column" | "by_column",
-    ByDestination => "by destination" | "by_destination",
-    ByPartition => "by partition" | "by_partition",
+    ByBatch => "by batch",
+    ByTuple => "by tuple",
+    LastWrite => "last write",
+    ByColumn => "by column",
+    ByDestination => "by destination",
+    ByPartition => "by partition",
     Grouped => "grouped",
     Private => "private",
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Checks the memory accesses of the C tests and of the library with two tools:
-# valgrind and AddressSanitizer. Requires a C compiler. valgrind must be installed
-# for the first check, and a nightly Rust toolchain for the second.
+# Checks the memory accesses of the C tests and of the library with two tools,
+# valgrind and AddressSanitizer, and checks the installed CMake package. Requires a C
+# compiler. valgrind must be installed for the first check, a nightly Rust toolchain for
+# the second, and CMake and a C++ compiler for the third.
 #
-#   adapters/c/check.sh [valgrind|address]     without an argument: both checks
+#   adapters/c/check.sh [valgrind|address|cmake]     without an argument: all checks
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-what=${1:-both}
+what=${1:-all}
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/c-check"
 check=$(cd "$target/c-check" && pwd)
@@ -45,15 +46,30 @@ check_address() {
     "$check/test-address"
 }
 
+# Installs the library, moves the installation, and builds and runs the examples with
+# the moved CMake package.
+check_cmake() {
+    cargo build --release -p ndscatter-c
+    rm -rf "$check/installed" "$check/moved" "$check/cmake"
+    adapters/c/install.sh --prefix "$check/installed" --target-dir "$target"
+    mv "$check/installed" "$check/moved"
+    cmake -S adapters/c/tests/cmake -B "$check/cmake" -DCMAKE_PREFIX_PATH="$check/moved"
+    cmake --build "$check/cmake"
+    "$check/cmake/example-c"
+    "$check/cmake/example-cpp"
+}
+
 case $what in
 valgrind) check_valgrind ;;
 address) check_address ;;
-both)
+cmake) check_cmake ;;
+all)
     check_valgrind
     check_address
+    check_cmake
     ;;
 *)
-    echo "usage: adapters/c/check.sh [valgrind|address]" >&2
+    echo "usage: adapters/c/check.sh [valgrind|address|cmake]" >&2
     exit 2
     ;;
 esac

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the shared and the static library, their header, and a pkg-config file.
+# Installs the shared and the static library, their header, a pkg-config file and a
+# CMake package.
 # Builds nothing: `cargo build --release -p ndscatter-c` must have built the
 # libraries.
 set -eu
@@ -86,7 +87,7 @@ put() {
 
 lib=$destdir$prefix/lib
 include=$destdir$prefix/include
-mkdir -p -- "$lib/pkgconfig" "$include"
+mkdir -p -- "$lib/pkgconfig" "$lib/cmake/ndscatter" "$include"
 
 put 755 "$built/libndscatter_c.so" "$lib/libndscatter_c.so.1"
 ln -sf libndscatter_c.so.1 "$lib/libndscatter_c.so"
@@ -97,8 +98,20 @@ put 644 "$header" "$include/ndscatter.h"
 # Escapes the characters of the prefix that have a meaning for sed in the
 # replacement of `s|...|...|`.
 escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
-filled=$lib/pkgconfig/ndscatter-c.pc
-sed -e "s|@prefix@|$escaped|" -e "s|@version@|$version|" "$package/ndscatter-c.pc.in" >"$filled.new"
-chmod 644 "$filled.new"
-mv -f -- "$filled.new" "$filled"
-printf '%s\n' "$filled"
+# The libraries that the static library needs, as a list of CMake.
+libraries=$(sed -n 's/^Libs.private: //p' "$package/ndscatter-c.pc.in" | tr ' ' ';')
+
+# fill TEMPLATE FOLDER: writes the file TEMPLATE without its extension .in to FOLDER, with
+# the prefix, the version and the libraries, and prints the path.
+fill() {
+    filled=$2/${1%.in}
+    sed -e "s|@prefix@|$escaped|" -e "s|@version@|$version|" -e "s|@libraries@|$libraries|" \
+        "$package/$1" >"$filled.new"
+    chmod 644 "$filled.new"
+    mv -f -- "$filled.new" "$filled"
+    printf '%s\n' "$filled"
+}
+
+fill ndscatter-c.pc.in "$lib/pkgconfig"
+fill ndscatterConfig.cmake.in "$lib/cmake/ndscatter"
+fill ndscatterConfigVersion.cmake.in "$lib/cmake/ndscatter"

@@ -73,12 +73,13 @@ struct CommandLine {
     batch_dims: Option<usize>,
 
     /// How an update is combined with the value of data: none (replace), add,
-    /// sub, mul, min, max or mean [default: none for files, add for the digits]
+    /// sub, mul, min, max or mean; names of other libraries, such as sum, prod and amax, are
+    /// accepted [default: none for files, add for the digits]
     #[arg(long)]
     reduction: Option<Reduction>,
 
     /// How an index out of bounds is handled: error, skip (its update is dropped;
-    /// a gather writes zeros), clamp (the nearest valid index is used), or skip negative
+    /// a gather writes zeros), clamp (the nearest valid index is used), or skip-negative
     /// (an index below the axis is skipped, an index beyond the end is an error)
     #[arg(long, default_value_t)]
     bounds: Bounds,

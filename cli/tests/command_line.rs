@@ -391,6 +391,7 @@ fn help_lists_operators_reductions_and_bounds() {
         "gather_elements",
         "max or mean",
         "clamp",
+        "skip-negative",
     ];
     for word in words {
         assert!(help.contains(word), "{word} not in: {help}");
@@ -458,7 +459,7 @@ fn indices_out_of_bounds_and_duplicates() {
     let store = |values: &[i64; 3]| {
         folder.store("I.npy", npy("<i8", false, "(3, 1)", &le(values)));
     };
-    let cases: [(&str, [i64; 3], [f32; 5], &str); 4] = [
+    let cases: [(&str, [i64; 3], [f32; 5], &str); 6] = [
         ("--bounds skip", [9, -1, 0], [3., 0., 0., 0., 2.], "1 tuple"),
         (
             "--bounds skip --forbid-negative",
@@ -466,7 +467,20 @@ fn indices_out_of_bounds_and_duplicates() {
             [3., 0., 0., 0., 0.],
             "2 tuple",
         ),
+        (
+            "--bounds skip-negative --forbid-negative",
+            [4, -1, 0],
+            [3., 0., 0., 0., 1.],
+            "1 tuple",
+        ),
         ("--bounds clamp", [9, -9, 1], [2., 3., 0., 0., 1.], "to run"),
+        // The names of JAX and torch for skip and add.
+        (
+            "--bounds drop --reduction sum",
+            [9, -1, 4],
+            [0., 0., 0., 0., 5.],
+            "1 tuple",
+        ),
         (
             "--bounds clamp --forbid-negative --reduction add",
             [9, -1, 0],
@@ -536,6 +550,15 @@ fn tensors_that_do_not_fit() {
         folder.fails(TO_FILE, facts);
         folder.fails(&format!("{TO_FILE} --in-place"), facts);
     }
+    // Indices of rank 1 are one tuple of three coordinates for scatter_nd, and three positions for
+    // scatter_update.
+    folder.store_three_tuples();
+    let positions = npy("<i8", false, "(3,)", &le(&[3_i64, 0, 3]));
+    folder.store("I.npy", positions);
+    let hint = ["one tuple of 3 coordinates", "`scatter_update`", "[3, 1]"];
+    folder.fails(TO_FILE, &hint);
+    folder.succeeds(&format!("{TO_FILE} --op scatter_update --axis 0"));
+
     folder.store_three_tuples();
     folder.store("D.npy", npy("<c8", false, "(5,)", &[0; 40]));
     folder.store("U.npy", npy("<c8", false, "(3,)", &[0; 24]));

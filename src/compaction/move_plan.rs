@@ -12,7 +12,7 @@ use super::tensors::{Rows, check};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::memory::{out_of_memory, with_room};
-use crate::operand::{AnyViewMut, Output, Target};
+use crate::operand::{AnyViewMut, Target};
 
 /// Moves of rows whose lists have been checked and ordered.
 ///

@@ -12,7 +12,7 @@ use crate::execution::Execution;
 use crate::kernel::{ConvertFn, InstructionSet, RunsFn, convert_fn};
 use crate::memory::with_room;
 use crate::operand::overlap::{self, Overlap};
-use crate::operand::{Contents, Elements, Indices, Input as _, Output, Source, Target};
+use crate::operand::{Contents, Elements, Indices, Input as _, Source, Target};
 use crate::reduction::Reducing;
 use crate::run;
 

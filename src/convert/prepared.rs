@@ -81,7 +81,8 @@ impl<'p> Prepared<'p> {
         match packed {
             true => {
                 let has_axis = plan.has_last_axis_in_window();
-                check_packed(has_axis, plan.updates_shape(), tensors.updates.shape())?;
+                let (expected, actual) = (plan.updates_shape(), tensors.updates.shape());
+                check_packed(has_axis, expected, actual, plan.one_tuple())?;
             }
             false => plan.check_updates(tensors.updates.shape())?,
         }
@@ -181,13 +182,20 @@ pub(super) fn check_shapes(
         return form.check_updates(shape, indices, updates);
     }
     let has_axis = form.has_last_axis_in_window(shape.len());
-    check_packed(has_axis, &form.updates_shape(shape, indices)?, updates)
+    let expected = form.updates_shape(shape, indices)?;
+    check_packed(has_axis, &expected, updates, form.one_tuple(indices))
 }
 
 /// Checks the shape of updates of a packed format. Along the last axis, updates have two elements for
 /// each element of data. The argument `expected` is the shape without this factor. The argument
-/// `has_axis` states whether the last axis of the updates is an axis of the window.
-fn check_packed(has_axis: bool, expected: &[usize], updates: &[usize]) -> Result<(), ScatterError> {
+/// `has_axis` states whether the last axis of the updates is an axis of the window. The argument `one_tuple`
+/// is the result of [`Form::one_tuple`].
+fn check_packed(
+    has_axis: bool,
+    expected: &[usize],
+    updates: &[usize],
+    one_tuple: Option<usize>,
+) -> Result<(), ScatterError> {
     if !has_axis {
         return Err(ScatterError::UnsupportedOption { option: "format" });
     }
@@ -207,6 +215,7 @@ fn check_packed(has_axis: bool, expected: &[usize], updates: &[usize]) -> Result
         Ok(ScatterError::UpdatesShape {
             expected,
             actual: copied(updates)?,
+            one_tuple,
         })
     }))
 }

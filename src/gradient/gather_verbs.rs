@@ -96,10 +96,10 @@ impl Gather<'_> {
         grad_output: O::Input,
         indices: impl Into<Indices<'i>>,
         scale: f64,
-        mut grad_data: O,
+        grad_data: O,
     ) -> Result<(), ScatterError> {
         let (gradient, indices) = (grad_output.source(), indices.into());
-        self.sum(&gradient, &indices, scale, &grad_data.target())
+        grad_data.with_target(|grad_data| self.sum(&gradient, &indices, scale, grad_data))
     }
 }
 
@@ -153,8 +153,8 @@ impl GatherRun<'_> {
         &self,
         grad_output: O::Input,
         scale: f64,
-        mut grad_data: O,
+        grad_data: O,
     ) -> Result<(), ScatterError> {
-        self.sum(&grad_output.source(), scale, &grad_data.target())
+        grad_data.with_target(|grad_data| self.sum(&grad_output.source(), scale, grad_data))
     }
 }

@@ -213,10 +213,11 @@ impl Scatter<'_> {
         data: O::Input,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
-        mut output: O,
+        output: O,
     ) -> Result<Saved, ScatterError> {
         let (data, updates) = (data.source(), updates.source());
-        self.forward_on(&output.target(), Some(&data), &indices.into(), &updates)
+        let indices = indices.into();
+        output.with_target(|output| self.forward_on(output, Some(&data), &indices, &updates))
     }
 
     /// Runs a forward pass as [`in_place`](Self::in_place) does. Returns a [`Saved`] for the
@@ -233,11 +234,12 @@ impl Scatter<'_> {
     /// As [`forward`](Self::forward) and [`in_place`](Self::in_place).
     pub fn forward_in_place<'i, O: Output>(
         &self,
-        mut data: O,
+        data: O,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
     ) -> Result<Saved, ScatterError> {
-        self.forward_on(&data.target(), None, &indices.into(), &updates.source())
+        let (indices, updates) = (indices.into(), updates.source());
+        data.with_target(|data| self.forward_on(data, None, &indices, &updates))
     }
 
     /// Runs a forward pass. Without `data`, the pass is in place.

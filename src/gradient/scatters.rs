@@ -27,7 +27,7 @@ use crate::exec::{Direction, scratch};
 use crate::kernel::Operation;
 use crate::memory::zeroed;
 use crate::operand::{
-    AnyView, AnyViewMut, Elements, Indices, Input, Layout, Output, Readable, Source, Target,
+    AnyView, AnyViewMut, Elements, Indices, Input, Layout, Readable, Source, Target,
 };
 use crate::ops::Scatter;
 use crate::plan::{Form, Sorted};

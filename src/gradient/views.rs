@@ -4,7 +4,7 @@
 
 use super::tensors::Tensors;
 use crate::error::ScatterError;
-use crate::operand::{Input, Output, Start};
+use crate::operand::{Input, Output, Start, Target};
 
 /// Tensors of the forward pass that a gradient may depend on.
 ///
@@ -101,18 +101,31 @@ fn read<V: Input, R>(
 pub(super) fn lend<O: Output>(
     grad_output: &O::Input,
     forward: &Forward<O::Input>,
-    mut gradients: Gradients<O>,
+    gradients: Gradients<O>,
     call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
 ) -> Result<(), ScatterError> {
-    let data = gradients.data.as_mut().map(Output::target);
-    let updates = gradients.updates.as_mut().map(Output::target);
-    read(grad_output, forward, |tensors| {
-        call(&Tensors {
-            grad_data: data.as_ref(),
-            grad_updates: updates.as_ref(),
-            ..tensors
+    with_optional_target(gradients.data, |grad_data| {
+        with_optional_target(gradients.updates, |grad_updates| {
+            read(grad_output, forward, |tensors| {
+                call(&Tensors {
+                    grad_data,
+                    grad_updates,
+                    ..tensors
+                })
+            })
         })
     })
+}
+
+/// Passes `output` to `call` as an operand. Without an output, `call` gets `None`.
+fn with_optional_target<O: Output>(
+    output: Option<O>,
+    call: impl FnOnce(Option<&Target<'_>>) -> Result<(), ScatterError>,
+) -> Result<(), ScatterError> {
+    match output {
+        Some(output) => output.with_target(|target| call(Some(target))),
+        None => call(None),
+    }
 }
 
 /// Allocates the gradient for updates with the given shape. `call` writes this gradient.

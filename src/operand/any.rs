@@ -358,6 +358,14 @@ impl<'a> AnyViewMut<'a> {
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
     }
+
+    /// Returns the view as an operand.
+    #[inline]
+    pub(crate) fn target(&mut self) -> Target<'_> {
+        let mut target = Target::new(&self.memory, Elements::Plain(self.dtype), self.contents);
+        target.is_new = self.is_new;
+        target
+    }
 }
 
 /// Checks that memory can hold the layout. Checks that `address` is aligned, if there are elements.
@@ -418,9 +426,10 @@ impl<'a> Output for AnyViewMut<'a> {
     type Input = AnyView<'a>;
 
     #[inline]
-    fn target(&mut self) -> Target<'_> {
-        let mut target = Target::new(&self.memory, Elements::Plain(self.dtype), self.contents);
-        target.is_new = self.is_new;
-        target
+    fn with_target<R>(
+        mut self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        call(&self.target())
     }
 }

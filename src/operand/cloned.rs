@@ -51,7 +51,8 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
         match start {
             Start::CopyOf(data) => {
                 let mut result = Tensor::of_parts(shape, data.0.to_vec()?)?;
-                fill(Cloned(result.view_mut()).target(), None)?;
+                let elements = Elements::Cloned(Kernels::cloned::<T>());
+                fill(result.view_mut().as_target(elements), None)?;
                 Ok(result)
             }
             // If `fill` panics or returns an error, the elements that it has already cloned are
@@ -67,7 +68,10 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
 impl<'a, T: Clone + Send + Sync> Output for Cloned<TensorViewMut<'a, T>> {
     type Input = Cloned<TensorView<'a, T>>;
 
-    fn target(&mut self) -> Target<'_> {
-        self.0.as_target(Elements::Cloned(Kernels::cloned::<T>()))
+    fn with_target<R>(
+        mut self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        call(&self.0.as_target(Elements::Cloned(Kernels::cloned::<T>())))
     }
 }

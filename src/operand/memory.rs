@@ -244,19 +244,23 @@ pub trait Input: sealed::Sealed + Copy {
     ) -> Result<Self::Owned, ScatterError>;
 }
 
-/// A view that a call writes: a [`TensorViewMut`](crate::TensorViewMut) of an
+/// A tensor that a call writes: a [`TensorViewMut`](crate::TensorViewMut) of an
 /// [`Element`](crate::Element) type, an [`AnyViewMut`](crate::AnyViewMut), or a `TensorViewMut`
-/// wrapped in [`Cloned`](crate::Cloned).
+/// wrapped in [`Cloned`](crate::Cloned). With the feature `ndarray`, the tensor may also be a
+/// mutably borrowed array of `ndarray`, or a view `ArrayViewMut`.
 ///
 /// The trait is sealed.
-pub trait Output: sealed::Sealed {
+pub trait Output: sealed::Sealed + Sized {
     /// Type of the views that the call reads. These views have the same kind and the same element
     /// type as the output.
     type Input: Input;
 
-    /// Returns the view as an operand.
+    /// Passes the tensor to `call` as an operand.
     #[doc(hidden)]
-    fn target(&mut self) -> Target<'_>;
+    fn with_target<R>(
+        self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError>;
 }
 
 /// Values of a new result before `fill` writes the result. The type has no public path. Other

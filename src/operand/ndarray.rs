@@ -10,14 +10,16 @@
 )]
 
 use ndarray::{
-    ArrayBase, ArrayD, ArrayRef, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
-    LayoutRef, ShapeBuilder,
+    ArrayBase, ArrayD, ArrayRef, ArrayViewD, ArrayViewMut, ArrayViewMutD, Axis, Data, DataMut,
+    Dimension, IxDyn, LayoutRef, ShapeBuilder,
 };
 
 use super::indices::{Index, Indices};
 use super::layout::Layout;
+use super::memory::{Output, Target, sealed};
 use super::owned::Tensor;
 use super::typed::{TensorView, TensorViewMut, check_distinct};
+use crate::element::Element;
 use crate::error::ScatterError;
 
 /// Makes a view to read from a borrowed array of any strides.
@@ -94,6 +96,55 @@ where
         Self::try_from(&mut **array)
     }
 }
+
+/// A call takes a mutably borrowed array of any strides as its output.
+///
+/// The call returns [`ScatterError::SelfOverlap`] if two elements of the array share memory. Only
+/// unsafe code can make an array with such elements.
+impl<'a, T: Element, D: Dimension> Output for &'a mut ArrayRef<T, D> {
+    type Input = TensorView<'a, T>;
+
+    fn with_target<R>(
+        self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        TensorViewMut::try_from(self)?.with_target(call)
+    }
+}
+
+/// As for `&mut ArrayRef`. An array that shares its elements with other arrays (`ArcArray`) or
+/// borrows them (`CowArray`) first copies them.
+impl<'a, T, S, D> Output for &'a mut ArrayBase<S, D>
+where
+    T: Element,
+    S: DataMut<Elem = T>,
+    D: Dimension,
+{
+    type Input = TensorView<'a, T>;
+
+    fn with_target<R>(
+        self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        TensorViewMut::try_from(self)?.with_target(call)
+    }
+}
+
+/// As for `&mut ArrayRef`.
+impl<'a, T: Element, D: Dimension> Output for ArrayViewMut<'a, T, D> {
+    type Input = TensorView<'a, T>;
+
+    fn with_target<R>(
+        mut self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        TensorViewMut::try_from(&mut self)?.with_target(call)
+    }
+}
+
+impl<T: Element, D: Dimension> sealed::Sealed for &mut ArrayRef<T, D> {}
+impl<S: DataMut<Elem: Element>, D: Dimension> sealed::Sealed for &mut ArrayBase<S, D> {}
+impl<T: Element, D: Dimension> sealed::Sealed for ArrayViewMut<'_, T, D> {}
 
 impl<'a, T> TensorView<'a, T> {
     /// Returns a view of `ndarray` with the same shape. At each position, both views have the

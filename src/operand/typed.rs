@@ -323,8 +323,11 @@ impl<'a, T: Element> Output for TensorViewMut<'a, T> {
     type Input = TensorView<'a, T>;
 
     #[inline]
-    fn target(&mut self) -> Target<'_> {
-        self.as_target(Elements::Plain(T::DTYPE))
+    fn with_target<R>(
+        mut self,
+        call: impl FnOnce(&Target<'_>) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        call(&self.as_target(Elements::Plain(T::DTYPE)))
     }
 }
 

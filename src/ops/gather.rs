@@ -308,11 +308,11 @@ impl Gather<'_> {
         &self,
         data: O::Input,
         indices: impl Into<Indices<'i>>,
-        mut output: O,
+        output: O,
     ) -> Result<(), ScatterError> {
         let (data, indices) = (data.source(), indices.into());
         let form = self.form(&data, &indices)?;
-        self.write(form, &data, &indices, &output.target())
+        output.with_target(|output| self.write(form, &data, &indices, output))
     }
 
     /// Returns a plan for tensors with the layout `data`. The plan contains everything that a call

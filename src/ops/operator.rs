@@ -327,6 +327,7 @@ fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, Scat
         return Err(ScatterError::TupleLength {
             tuple_len,
             rank: rank - batch_dims,
+            is_one_tuple: list.is_empty(),
         });
     }
     Ok(Form {

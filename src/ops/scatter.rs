@@ -536,10 +536,11 @@ impl Scatter<'_> {
         data: O::Input,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
-        mut output: O,
+        output: O,
     ) -> Result<(), ScatterError> {
         let (data, updates) = (data.source(), updates.source());
-        self.write(&output.target(), Some(&data), &indices.into(), &updates)
+        let indices = indices.into();
+        output.with_target(|output| self.write(output, Some(&data), &indices, &updates))
     }
 
     /// Applies the updates to `data` in place.
@@ -552,11 +553,12 @@ impl Scatter<'_> {
     #[inline]
     pub fn in_place<'i, O: Output>(
         &self,
-        mut data: O,
+        data: O,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
     ) -> Result<(), ScatterError> {
-        self.write(&data.target(), None, &indices.into(), &updates.source())
+        let (indices, updates) = (indices.into(), updates.source());
+        data.with_target(|data| self.write(data, None, &indices, &updates))
     }
 
     /// Returns a plan for outputs with the layout `output`. The plan contains everything that

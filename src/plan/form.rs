@@ -232,22 +232,29 @@ impl Form {
         indices: &[usize],
         updates: &[usize],
     ) -> Result<(), ScatterError> {
-        check_shape(self.updates_parts(output, indices), updates)
+        let expected = self.updates_parts(output, indices);
+        if fits(expected, updates) {
+            return Ok(());
+        }
+        Err(other_updates(expected, updates, self.one_tuple(indices)))
+    }
+
+    /// Returns the number of coordinates of the only tuple if `indices` has rank 1 and its dim holds
+    /// the coordinates of this tuple. Returns `None` for all other indices and operators.
+    pub(crate) fn one_tuple(&self, indices: &[usize]) -> Option<usize> {
+        let is_explicit = matches!(self.coordinates, Coordinates::Explicit { .. });
+        let is_one_tuple = is_explicit && indices.len() == 1 && self.list == (0, 0);
+        is_one_tuple.then_some(self.tuple_len)
     }
 }
 
-/// Checks that the shape `actual` is the concatenation of the parts `expected`. If the expected
-/// shape has rank 0, a tensor of any rank with one element is also accepted, because some runtimes
-/// store scalars with the shape `[1]`.
+/// Whether updates may have the shape `actual` if their required shape is the concatenation of the
+/// parts `expected`. If the required shape has rank 0, a tensor of any rank with one element is also
+/// accepted, because some runtimes store scalars with the shape `[1]`.
 #[inline(always)]
-pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
-    if is_joined(expected, actual) {
-        return Ok(());
-    }
-    if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {
-        return Ok(());
-    }
-    Err(other_updates(expected, actual))
+pub(super) fn fits(expected: [&[usize]; 3], actual: &[usize]) -> bool {
+    let is_scalar = || expected.iter().all(|dims| dims.is_empty());
+    is_joined(expected, actual) || (is_scalar() && actual.iter().all(|&size| size == 1))
 }
 
 /// Whether `shape` is the concatenation of these parts.
@@ -279,12 +286,19 @@ fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
     same.then_some(rest)
 }
 
+/// Returns the error for updates of the shape `actual`. The argument `one_tuple` is the result of
+/// [`Form::one_tuple`].
 #[cold]
-fn other_updates(expected: [&[usize]; 3], actual: &[usize]) -> ScatterError {
+pub(super) fn other_updates(
+    expected: [&[usize]; 3],
+    actual: &[usize],
+    one_tuple: Option<usize>,
+) -> ScatterError {
     ScatterError::with_facts(|| {
         Ok(ScatterError::UpdatesShape {
             expected: joined(expected)?,
             actual: copied(actual)?,
+            one_tuple,
         })
     })
 }

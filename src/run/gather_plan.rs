@@ -132,8 +132,8 @@ impl<'p> GatherRun<'p> {
     ///   byte, not only 0 or 1.
     /// - [`ScatterError::InputOverlap`] if `output` shares memory with `data`.
     ///   [`ScatterError::OverlapUndecided`] if it may share memory.
-    pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
-        self.write(&data.source(), &output.target())
+    pub fn write_into<O: Output>(&self, data: O::Input, output: O) -> Result<(), ScatterError> {
+        output.with_target(|output| self.write(&data.source(), output))
     }
 
     /// Reports how a call with a contiguous result will run, for people and for tests.

@@ -254,9 +254,10 @@ impl<'p> ScatterRun<'p> {
         &self,
         data: O::Input,
         updates: O::Input,
-        mut output: O,
+        output: O,
     ) -> Result<(), ScatterError> {
-        self.write(&output.target(), Some(&data.source()), &updates.source())
+        let (data, updates) = (data.source(), updates.source());
+        output.with_target(|output| self.write(output, Some(&data), &updates))
     }
 
     /// Applies the updates to `data` itself.
@@ -265,8 +266,8 @@ impl<'p> ScatterRun<'p> {
     ///
     /// As [`write_into`](Self::write_into).
     #[inline]
-    pub fn in_place<O: Output>(&self, mut data: O, updates: O::Input) -> Result<(), ScatterError> {
-        self.write(&data.target(), None, &updates.source())
+    pub fn in_place<O: Output>(&self, data: O, updates: O::Input) -> Result<(), ScatterError> {
+        data.with_target(|data| self.write(data, None, &updates.source()))
     }
 
     /// Checks whether a call supports elements of type `dtype`.

@@ -606,7 +606,11 @@ fn errors_come_before_the_first_write() {
             format: Some(Format::F16),
         },
     );
-    let shape_error = |expected, actual| ScatterError::UpdatesShape { expected, actual };
+    let shape_error = |expected, actual| ScatterError::UpdatesShape {
+        expected,
+        actual,
+        one_tuple: None,
+    };
     let int4 = Conversion::new().format(Format::I4);
     refused_conversion(int4, &shape_error(vec![2, 8], vec![2, 4]));
     refused(
@@ -617,6 +621,14 @@ fn errors_come_before_the_first_write() {
         (&[1.0_f32; 14], &[2, 7]),
         &shape_error(vec![2, 8], vec![2, 7]),
     );
+    // The indices of the data of shape [2, 2, 4] are one tuple of one coordinate.
+    let one_tuple = ScatterError::UpdatesShape {
+        expected: vec![2, 8],
+        actual: vec![1, 2, 8],
+        one_tuple: Some(1),
+    };
+    let rows = (&[1.0_f32; 16][..], &[1, 2, 8][..]);
+    refused(&Scatter::nd(), int4, data, &[1], rows, &one_tuple);
     refused(
         &scatter,
         fp8,
@@ -827,8 +839,11 @@ fn indices_are_checked_last() {
         });
         Scatter::along(0).write_all(TensorView::from(&out_of_bounds), &mut writes)
     };
-    let (expected, actual) = (vec![2], vec![3]);
-    let shape = Err(ScatterError::UpdatesShape { expected, actual });
+    let shape = Err(ScatterError::UpdatesShape {
+        expected: vec![2],
+        actual: vec![3],
+        one_tuple: None,
+    });
     assert_eq!(run(Conversion::new(), 3), shape, "the second write");
     let scale = [f32::NAN];
     let scaled = Conversion::new().scale(TensorView::from(&scale));

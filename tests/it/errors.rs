@@ -15,7 +15,7 @@ use crate::common::random::Random;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
 use crate::common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, Cloned, DType, Duplicates, Index, Layout, Reduction, Scatter,
+    AnyView, AnyViewMut, Cloned, DType, Duplicates, Gather, Index, Layout, Reduction, Scatter,
     ScatterError, TensorView, TensorViewMut,
 };
 
@@ -41,6 +41,7 @@ fn ranks_that_do_not_fit() {
             ScatterError::TupleLength {
                 tuple_len: 3,
                 rank: 2,
+                is_one_tuple: false,
             },
         ),
         // A scalar has no axis.
@@ -50,6 +51,7 @@ fn ranks_that_do_not_fit() {
             ScatterError::TupleLength {
                 tuple_len: 1,
                 rank: 0,
+                is_one_tuple: false,
             },
         ),
         // The tuple length is checked even without tuples.
@@ -59,6 +61,7 @@ fn ranks_that_do_not_fit() {
             ScatterError::TupleLength {
                 tuple_len: 5,
                 rank: 1,
+                is_one_tuple: false,
             },
         ),
     ];
@@ -123,6 +126,7 @@ fn updates_of_another_shape() {
         let error = ScatterError::UpdatesShape {
             expected: expected.into(),
             actual: actual.into(),
+            one_tuple: (operator == nd && shape.len() == 1).then_some(2),
         };
         check_refused::<f32>(&options(operator), data, &indices, actual, &error);
         let message = error.to_string();
@@ -133,6 +137,90 @@ fn updates_of_another_shape() {
             );
         }
     }
+}
+
+/// Indices of rank 1 are one tuple. Callers often mean a list of positions along axis 0, so the
+/// errors name the operator for such a list.
+#[test]
+fn indices_of_rank_one() {
+    let one_tuple = |expected: Shape, actual: Shape, one_tuple| ScatterError::UpdatesShape {
+        expected: expected.into(),
+        actual: actual.into(),
+        one_tuple,
+    };
+    let cases: [(Operator, Shape, Shape, Shape, Shape, Option<usize>); 6] = [
+        // Operator, shapes of data and indices, expected shape of updates, actual shape of updates,
+        // coordinates of the one tuple.
+        (Operator::Nd, &[4, 3], &[2], &[], &[2, 3], Some(2)),
+        (Operator::Nd, &[4, 3], &[1], &[3], &[1, 3], Some(1)),
+        // The indices are a list, not one tuple.
+        (Operator::Nd, &[4, 3], &[1, 1], &[1, 3], &[3], None),
+        (
+            Operator::Update { axis: 0 },
+            &[4, 3],
+            &[2],
+            &[2, 3],
+            &[3],
+            None,
+        ),
+        (
+            Operator::Update { axis: 0 },
+            &[4, 3],
+            &[],
+            &[3],
+            &[1, 3],
+            None,
+        ),
+        (Operator::Elements { axis: 0 }, &[4], &[2], &[2], &[3], None),
+    ];
+    for (operator, data, shape, expected, actual, coordinates) in cases {
+        let zeros = Tensor::generate(shape, || 0_i64);
+        let indices = Strided::new(&zeros, Arrangement::Contiguous, 0, 0);
+        let error = one_tuple(expected, actual, coordinates);
+        check_refused::<f32>(&options(operator), data, &indices, actual, &error);
+        assert_eq!(
+            error.to_string().contains('?'),
+            coordinates.is_some(),
+            "{error}"
+        );
+
+        let plan = indices.plan(&options(operator), Layout::contiguous(data));
+        let plan = plan.expect("the indices are valid");
+        let mut output = filled::<f32>(data);
+        let got = (plan.run()).in_place(output.view_mut(), filled::<f32>(actual).view());
+        assert_eq!(got, Err(error), "a plan");
+    }
+
+    let text = one_tuple(&[], &[2, 3], Some(2)).to_string();
+    assert_eq!(
+        text,
+        "`updates` has shape [2, 3] but `data` and `indices` require []; `indices` of shape [2] is \
+         one tuple of 2 coordinates: did you mean `scatter_update` (in Rust: `Scatter::along(0)`), \
+         or `indices` of shape [2, 1]?"
+    );
+}
+
+/// As [`indices_of_rank_one`], with more indices than data has dimensions.
+#[test]
+fn a_long_tuple_of_indices_of_rank_one() {
+    let error = ScatterError::TupleLength {
+        tuple_len: 5,
+        rank: 2,
+        is_one_tuple: true,
+    };
+    let indices = numbers(&[5], &[0_i64; 5]);
+    check_indices_refused::<f32>(&options(Operator::Nd), &[4, 3], &indices, &[5, 3], &error);
+    let data = filled::<f32>(&[4, 3]);
+    let got = Gather::nd(0).allocate(data.view(), indices.view());
+    assert_eq!(got.err().as_ref(), Some(&error), "a gather");
+    assert!(
+        error.to_string().ends_with(
+            "use at most 2 coordinates; `indices` of shape [5] is one tuple of 5 coordinates: did \
+             you mean `scatter_update` or `gather` (in Rust: `along(0)`), or `indices` of shape \
+             [5, 1]?"
+        ),
+        "{error}"
+    );
 }
 
 #[test]
@@ -514,6 +602,7 @@ fn shapes_come_before_bounds_and_bounds_before_duplicates() {
     let shape = ScatterError::UpdatesShape {
         expected: vec![3],
         actual: vec![2],
+        one_tuple: None,
     };
     check_refused::<i32>(&options, &[4], &indices, &[2], &shape);
     // The duplicate comes earlier, but bounds are checked first.
@@ -712,6 +801,7 @@ fn a_plan_checks_the_tensors_of_a_run() {
     let expected = ScatterError::UpdatesShape {
         expected: vec![1, 3],
         actual: vec![3],
+        one_tuple: None,
     };
     let got = Request::new(Reduction::Add)
         .run(&plan)

@@ -5,8 +5,8 @@ use ndarray::{
     Dimension, IxDyn, ShapeBuilder, Slice, array, s,
 };
 use ndscatter::{
-    Cloned, Gather, Indices, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
-    scatter_nd,
+    Cloned, Forward, Gather, Gradients, Indices, Reduction, Scatter, ScatterError, TensorView,
+    TensorViewMut, scatter_nd,
 };
 
 use crate::common::random::Random;
@@ -103,6 +103,63 @@ fn outputs_go_back_to_ndarray() {
         array![[0.0, 0.0], [5.0, 6.0]].into_dyn(),
         "the same memory"
     );
+}
+
+/// A call takes an array or a mutable view of `ndarray` as its output.
+#[test]
+fn calls_write_arrays_without_a_view() {
+    let rows = array![2_i64, 0, 2];
+    let updates = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+    let add = Scatter::along(0).reduction(Reduction::Add);
+    let expected = array![[3.0, 4.0], [0.0, 0.0], [6.0, 8.0]];
+
+    let mut table = Array2::zeros((3, 2));
+    add.in_place(&mut table, &rows, (&updates).into())
+        .expect("an owned array");
+    assert_eq!(table, expected, "in place");
+
+    let zeros = Array2::zeros((3, 2));
+    let mut output = Array2::from_elem((3, 2), 9.0).into_dyn();
+    add.write_into((&zeros).into(), &rows, (&updates).into(), &mut output)
+        .expect("an array of dynamic rank");
+    assert_eq!(output, expected.clone().into_dyn(), "write into");
+
+    // A view by value, with reversed columns.
+    let mut wide = Array2::zeros((3, 4));
+    let columns = wide.slice_mut(s![.., 2..;-1]);
+    add.in_place(columns, &rows, (&updates).into())
+        .expect("a view");
+    assert_eq!(wide.slice(s![.., 2..;-1]), expected, "the view");
+    assert_eq!(wide.slice(s![.., ..2]).sum(), 0.0, "the other columns");
+
+    let mut picked = Array2::zeros((3, 2));
+    let reference: &mut ArrayRef2<f64> = &mut picked;
+    Gather::along(0)
+        .write_into((&expected).into(), &rows, reference)
+        .expect("a reference to any array");
+    assert_eq!(picked.row(0), expected.row(2), "a gather");
+
+    let mut grad_table = Array2::from_elem((3, 2), 9.0);
+    Gather::along(0)
+        .backward_into((&updates).into(), &rows, 1.0, &mut grad_table)
+        .expect("a gradient");
+    assert_eq!(grad_table, expected, "the gradient of the gather");
+
+    let (mut grad_data, mut grad_updates) = (Array2::zeros((3, 2)), Array2::zeros((3, 2)));
+    let wanted = Gradients::new(grad_data.view_mut(), grad_updates.view_mut());
+    add.backward_into((&expected).into(), Forward::none(), &rows, 1.0, wanted)
+        .expect("gradients");
+    assert_eq!(grad_data, expected, "the gradient for data");
+    assert_eq!(
+        grad_updates.row(1),
+        expected.row(0),
+        "the gradient for updates"
+    );
+
+    // An error leaves the array unchanged.
+    let refused = add.in_place(&mut table, &array![3_u8, 0, 0], (&updates).into());
+    assert!(refused.is_err(), "row 3 does not exist");
+    assert_eq!(table, expected, "unchanged");
 }
 
 /// `ArrayRef` is the type of the arguments of functions that take any array.

@@ -122,6 +122,7 @@ fn updates_of_another_shape() {
         let error = ScatterError::UpdatesShape {
             expected: expected.into(),
             actual: actual.into(),
+            one_tuple: None,
         };
         check_refused::<f64>(&options, data, &zeros(indices), actual, &error);
     }
@@ -384,6 +385,7 @@ fn shapes_come_before_bounds_and_bounds_before_duplicates() {
     let shape = ScatterError::UpdatesShape {
         expected: vec![2, 2],
         actual: vec![2, 1],
+        one_tuple: None,
     };
     check_refused::<i32>(&options, &[4, 2], &indices, &[2, 1], &shape);
     let bounds = ScatterError::IndexOutOfBounds {
@@ -508,6 +510,7 @@ fn plans_serve_one_layout() {
         let expected = ScatterError::UpdatesShape {
             expected: updates.into(),
             actual: vec![2, 2],
+            one_tuple: None,
         };
         assert_eq!(got, Err(expected), "updates");
     }

@@ -70,6 +70,7 @@ fn shapes_that_do_not_fit_are_errors() {
     let expected = ScatterError::TupleLength {
         tuple_len: 2,
         rank: 1,
+        is_one_tuple: false,
     };
     assert_eq!(long, Err(expected));
 }

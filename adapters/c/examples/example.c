@@ -82,7 +82,7 @@ int main(void) {
   DLTensor table = tensor(table_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
   DLTensor rows = tensor(row_numbers, kDLInt, 64, 2, (int64_t[]){3, 1});
   DLTensor updates = tensor(update_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
-  nds_options add = {.size = sizeof add, .reduction = 1};
+  nds_options add = {.size = sizeof add, .reduction = NDS_REDUCTION_ADD};
 
   // `table` is the data and also the output, so the call is in place.
   if (nds_scatter_nd(&table, &rows, &updates, &table, &add) != NDS_OK) return failed("nds_scatter_nd");

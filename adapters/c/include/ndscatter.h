@@ -63,6 +63,113 @@ typedef enum nds_status {
   NDS_INTERNAL = 6,
 } nds_status;
 
+// Values of nds_options.reduction: how an update is combined with the value at its destination.
+typedef enum nds_reduction {
+  // The update replaces the value. The last update of a destination stays.
+  NDS_REDUCTION_NONE = 0,
+  // value + update
+  NDS_REDUCTION_ADD = 1,
+  // value - update
+  NDS_REDUCTION_SUB = 2,
+  // value * update
+  NDS_REDUCTION_MUL = 3,
+  // The smaller of value and update, or NaN.
+  NDS_REDUCTION_MIN = 4,
+  // The larger of value and update, or NaN.
+  NDS_REDUCTION_MAX = 5,
+  // The mean of the value and all updates of a destination.
+  NDS_REDUCTION_MEAN = 6,
+} nds_reduction;
+
+// Values of nds_options.bounds: treatment of an index out of bounds.
+typedef enum nds_bounds {
+  // The call fails. For slots of a paged cache, this value and forbid_negative 0 are
+  // NDS_BOUNDS_SKIP_NEGATIVE.
+  NDS_BOUNDS_ERROR = 0,
+  // The tuple of the index is skipped. A gather writes zeros for this tuple.
+  NDS_BOUNDS_SKIP = 1,
+  // The index is clamped to the nearest valid index.
+  NDS_BOUNDS_CLAMP = 2,
+  // The tuple of an index below its axis is skipped. The call fails if an index is beyond the end
+  // of its axis.
+  NDS_BOUNDS_SKIP_NEGATIVE = 3,
+} nds_bounds;
+
+// Values of nds_options.accumulate: type in which the values of float16 and bfloat16 are
+// accumulated.
+typedef enum nds_accumulate {
+  // The type of the elements: the value is rounded after every update.
+  NDS_ACCUMULATE_NATIVE = 0,
+  // float32: the value is rounded once, after all updates.
+  NDS_ACCUMULATE_WIDE = 1,
+} nds_accumulate;
+
+// Values of nds_options.none_gradient: updates that receive a gradient in a scatter without a
+// reduction.
+typedef enum nds_none_gradient {
+  // The last update of each destination. The gradients of the other updates are 0.
+  NDS_NONE_GRADIENT_LAST_WRITE = 0,
+  // Every update receives the gradient of its destination.
+  NDS_NONE_GRADIENT_EVERY_DUPLICATE = 1,
+} nds_none_gradient;
+
+// Values of nds_options.goal: use of the pool's threads. No result depends on the goal.
+typedef enum nds_goal {
+  // Calls that run at the same time on the library's pool divide its threads.
+  NDS_GOAL_SHARE = 0,
+  // The call uses all threads that max_threads allows, also if other calls run.
+  NDS_GOAL_LATENCY = 1,
+  // The call runs on the calling thread.
+  NDS_GOAL_THROUGHPUT = 2,
+} nds_goal;
+
+// Values of nds_conversion.format: format of the elements of data.
+typedef enum nds_format {
+  // The element type of data.
+  NDS_FORMAT_OF_DATA = 0,
+  // IEEE binary32.
+  NDS_FORMAT_FLOAT32 = 1,
+  // IEEE binary16.
+  NDS_FORMAT_FLOAT16 = 2,
+  // The upper 16 bits of a float32.
+  NDS_FORMAT_BFLOAT16 = 3,
+  // 8-bit float with 4 exponent bits, without infinity. Data may have the type int8 or uint8.
+  NDS_FORMAT_FLOAT8_E4M3FN = 4,
+  // 8-bit float with 5 exponent bits. Data may have the type int8 or uint8.
+  NDS_FORMAT_FLOAT8_E5M2 = 5,
+  // Integers -128 to 127.
+  NDS_FORMAT_INT8 = 6,
+  // Integers 0 to 255.
+  NDS_FORMAT_UINT8 = 7,
+  // 4-bit integers -8 to 7. Data has the type int8 or uint8. One element of data has two 4-bit
+  // integers, the first of them in the low 4 bits.
+  NDS_FORMAT_INT4 = 8,
+  // 4-bit integers 0 to 15, stored as those of NDS_FORMAT_INT4.
+  NDS_FORMAT_UINT4 = 9,
+} nds_format;
+
+// Values of nds_conversion.rounding.
+typedef enum nds_rounding {
+  // To the nearest value, ties to even. A value that is too large becomes infinity, or NaN in
+  // float8_e4m3fn.
+  NDS_ROUNDING_NEAREST_EVEN = 0,
+  // To the nearest value, ties to even. The magnitude of a value that is too large becomes the
+  // largest finite value, as in ONNX Cast with saturate.
+  NDS_ROUNDING_SATURATE = 1,
+  // As NDS_ROUNDING_SATURATE, and NaN becomes the largest finite value, as in vLLM.
+  NDS_ROUNDING_SATURATE_NAN = 2,
+  // Toward zero, and otherwise as NDS_ROUNDING_SATURATE_NAN.
+  NDS_ROUNDING_TRUNCATE = 3,
+} nds_rounding;
+
+// Values of nds_conversion.scaling: use of the scale.
+typedef enum nds_scaling {
+  // value / scale
+  NDS_SCALING_DIVIDE = 0,
+  // value * (1 / scale)
+  NDS_SCALING_RECIPROCAL = 1,
+} nds_scaling;
+
 // A kept plan: the part of a scatter or gather that depends only on indices, computed once for
 // several runs. A plan is made for one element type, shape and strides of data. Several threads
 // may run one plan at the same time.
@@ -113,21 +220,18 @@ typedef struct nds_options {
   // Size of this struct in bytes: sizeof(nds_options) in the header that the caller was compiled
   // with. The library uses the defaults for fields beyond this size.
   uint32_t size;
-  // Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
+  // Reduction: a value of nds_reduction.
   int32_t reduction;
-  // Treatment of an index out of bounds. 0: the call fails. 1: the tuple of the index is
-  // skipped. 2: the index is clamped to the nearest valid index. 3: the tuple of an index below
-  // its axis is skipped, and the call fails if an index is beyond the end of its axis.
+  // Treatment of an index out of bounds: a value of nds_bounds.
   int32_t bounds;
   // 0: negative indices count from the end. 1: negative indices are out of bounds. Slots of a
-  // paged cache never count from the end: if bounds and this field are both 0, negative slots
-  // are skipped, as if bounds were 3.
+  // paged cache never count from the end: if bounds is NDS_BOUNDS_ERROR and this field is 0,
+  // negative slots are skipped, as with NDS_BOUNDS_SKIP_NEGATIVE.
   int32_t forbid_negative;
   // 0: the reduction of a destination includes the value of data at this destination. 1: the
   // reduction excludes this value.
   int32_t exclude_self;
-  // Type in which the values of float16 and bfloat16 are accumulated: 0 the type of the
-  // elements, 1 float32.
+  // Type in which the values of float16 and bfloat16 are accumulated: a value of nds_accumulate.
   int32_t accumulate;
   // 0: several tuples may have the same destination. 1: the call fails if two tuples have the
   // same destination.
@@ -138,17 +242,13 @@ typedef struct nds_options {
   // Thread pool of the host that runs the call. If null, the thread pool of the library runs the
   // call.
   const struct nds_pool *pool;
-  // Gradient of a scatter without a reduction. With 0, only the last update of each destination
-  // receives the gradient of the destination. The gradients of the other updates are then 0.
-  // With 1, every update receives the gradient of its destination.
+  // Updates that receive a gradient in a scatter without a reduction: a value of
+  // nds_none_gradient.
   int32_t none_gradient;
   // The library ignores this field. In older headers, these bytes are padding and may have any
   // values.
   int32_t reserved;
-  // Use of the pool's threads. With 0, calls that run at the same time on the library's pool
-  // divide its threads. With 1 (latency), the call uses all threads that `max_threads` allows,
-  // also if other calls run. With 2 (throughput), the call runs on the calling thread. No result
-  // depends on this field.
+  // Use of the pool's threads: a value of nds_goal. No result depends on this field.
   int32_t goal;
 } nds_options;
 
@@ -157,19 +257,11 @@ typedef struct nds_options {
 typedef struct nds_conversion {
   // sizeof(nds_conversion), as the caller's header defines it.
   uint32_t size;
-  // Format of the elements of data: 0 the element type of data, 1 float32, 2 float16, 3 bfloat16,
-  // 4 float8_e4m3fn, 5 float8_e5m2, 6 int8, 7 uint8, 8 int4, 9 uint4. Data of the formats 4, 5, 8
-  // and 9 may have the element type int8 or uint8. One element of data has
-  // two 4-bit integers, the first of them in the low 4 bits.
+  // Format of the elements of data: a value of nds_format.
   int32_t format;
-  // Rounding: 0 to nearest, 1 saturate, 2 saturate NaN, 3 truncate. The values 0 to 2 round to
-  // the nearest value, ties to even. With 0, a value that is too large becomes infinity, or NaN
-  // in float8_e4m3fn. With 1, its magnitude becomes the largest finite value, as in ONNX Cast
-  // with saturate. With 2, also NaN becomes the largest finite value, as in vLLM. The value 3
-  // rounds toward zero, and is otherwise the same as 2.
+  // Rounding: a value of nds_rounding.
   int32_t rounding;
-  // Use of scale. 0: the value is divided by the scale. 1: the value is multiplied by the
-  // reciprocal of the scale.
+  // Use of scale: a value of nds_scaling.
   int32_t scaling;
   // Scale: positive float32 numbers in a tensor that broadcasts to the shape of updates. Null:
   // no scale.
@@ -283,14 +375,15 @@ enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
 // or gather depends on the machine description.
 enum nds_status nds_set_machine_file(const char *path);
 
-// Moves rows of each of the count tensors, in place. The row that to names gets the old contents of
-// the row that from names, as if all rows were read first. The rows are the slices along axis. The
-// tensors have the same number of rows, and may have different element types, shapes and strides.
-// The lists from and to have one shape and any integer types. Row numbers never count from the end.
-// If several moves have the same destination, the last of them stays. The call uses the options bounds (0, 1 and 3),
-// reject_duplicates, max_threads, pool and goal. If bounds is 1, a move with a row number that is
-// out of bounds is not made. If bounds is 3, a move with a negative row number is not made, and a
-// row number that is too large is an error.
+// Moves rows of each of the count tensors, in place. The row that to names gets the old contents
+// of the row that from names, as if all rows were read first. The rows are the slices along axis.
+// The tensors have the same number of rows, and may have different element types, shapes and
+// strides. The lists from and to have one shape and any integer types. Row numbers never count
+// from the end. If several moves have the same destination, the last of them stays. The call uses
+// the options bounds (not NDS_BOUNDS_CLAMP), reject_duplicates, max_threads, pool and goal. With
+// NDS_BOUNDS_SKIP, a move with a row number that is out of bounds is not made. With
+// NDS_BOUNDS_SKIP_NEGATIVE, a move with a negative row number is not made, and a row number that
+// is too large is an error.
 enum nds_status nds_move_rows(const DLTensor *from,
                               const DLTensor *to,
                               int64_t axis,
@@ -342,7 +435,7 @@ enum nds_status nds_scatter_elements(const DLTensor *data,
 // TensorScatter). The tensor write_indices holds one position along axis for each sequence, where
 // the first row of update for this sequence is written. If write_indices is null, this position is
 // 0 for all sequences. If circular is 1, positions wrap around at the end of axis. If circular is
-// 0, they do not. If the option bounds is 1, a sequence with a negative position is skipped.
+// 0, they do not. With the option NDS_BOUNDS_SKIP, a sequence with a negative position is skipped.
 enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    const DLTensor *update,
                                    const DLTensor *write_indices,

@@ -30,6 +30,7 @@ mod plan;
 mod status;
 mod structs;
 mod threads;
+mod values;
 mod writes;
 
 pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
@@ -53,6 +54,10 @@ pub use plan::{
 };
 pub use status::nds_status;
 pub use threads::nds_pool;
+pub use values::{
+    nds_accumulate, nds_bounds, nds_format, nds_goal, nds_none_gradient, nds_reduction,
+    nds_rounding, nds_scaling,
+};
 pub use writes::{
     nds_conversion, nds_plan_write, nds_write, nds_write_nd, nds_write_paged, nds_write_update,
 };

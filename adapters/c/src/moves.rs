@@ -48,14 +48,15 @@ unsafe fn move_rows(
     })
 }
 
-/// Moves rows of each of the count tensors, in place. The row that to names gets the old contents of
-/// the row that from names, as if all rows were read first. The rows are the slices along axis. The
-/// tensors have the same number of rows, and may have different element types, shapes and strides.
-/// The lists from and to have one shape and any integer types. Row numbers never count from the end.
-/// If several moves have the same destination, the last of them stays. The call uses the options bounds (0, 1 and 3),
-/// reject_duplicates, max_threads, pool and goal. If bounds is 1, a move with a row number that is
-/// out of bounds is not made. If bounds is 3, a move with a negative row number is not made, and a
-/// row number that is too large is an error.
+/// Moves rows of each of the count tensors, in place. The row that to names gets the old contents
+/// of the row that from names, as if all rows were read first. The rows are the slices along axis.
+/// The tensors have the same number of rows, and may have different element types, shapes and
+/// strides. The lists from and to have one shape and any integer types. Row numbers never count
+/// from the end. If several moves have the same destination, the last of them stays. The call uses
+/// the options bounds (not NDS_BOUNDS_CLAMP), reject_duplicates, max_threads, pool and goal. With
+/// NDS_BOUNDS_SKIP, a move with a row number that is out of bounds is not made. With
+/// NDS_BOUNDS_SKIP_NEGATIVE, a move with a negative row number is not made, and a row number that
+/// is too large is an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_move_rows(
     from: *const DLTensor,

@@ -195,7 +195,7 @@ pub unsafe extern "C" fn nds_scatter_elements(
 /// TensorScatter). The tensor write_indices holds one position along axis for each sequence, where
 /// the first row of update for this sequence is written. If write_indices is null, this position is
 /// 0 for all sequences. If circular is 1, positions wrap around at the end of axis. If circular is
-/// 0, they do not. If the option bounds is 1, a sequence with a negative position is skipped.
+/// 0, they do not. With the option NDS_BOUNDS_SKIP, a sequence with a negative position is skipped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter(
     past_cache: *const DLTensor,

@@ -21,21 +21,18 @@ pub struct nds_options {
     /// Size of this struct in bytes: sizeof(nds_options) in the header that the caller was compiled
     /// with. The library uses the defaults for fields beyond this size.
     pub size: u32,
-    /// Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
+    /// Reduction: a value of nds_reduction.
     pub reduction: i32,
-    /// Treatment of an index out of bounds. 0: the call fails. 1: the tuple of the index is
-    /// skipped. 2: the index is clamped to the nearest valid index. 3: the tuple of an index below
-    /// its axis is skipped, and the call fails if an index is beyond the end of its axis.
+    /// Treatment of an index out of bounds: a value of nds_bounds.
     pub bounds: i32,
     /// 0: negative indices count from the end. 1: negative indices are out of bounds. Slots of a
-    /// paged cache never count from the end: if bounds and this field are both 0, negative slots
-    /// are skipped, as if bounds were 3.
+    /// paged cache never count from the end: if bounds is NDS_BOUNDS_ERROR and this field is 0,
+    /// negative slots are skipped, as with NDS_BOUNDS_SKIP_NEGATIVE.
     pub forbid_negative: i32,
     /// 0: the reduction of a destination includes the value of data at this destination. 1: the
     /// reduction excludes this value.
     pub exclude_self: i32,
-    /// Type in which the values of float16 and bfloat16 are accumulated: 0 the type of the
-    /// elements, 1 float32.
+    /// Type in which the values of float16 and bfloat16 are accumulated: a value of nds_accumulate.
     pub accumulate: i32,
     /// 0: several tuples may have the same destination. 1: the call fails if two tuples have the
     /// same destination.
@@ -46,17 +43,13 @@ pub struct nds_options {
     /// Thread pool of the host that runs the call. If null, the thread pool of the library runs the
     /// call.
     pub pool: *const nds_pool,
-    /// Gradient of a scatter without a reduction. With 0, only the last update of each destination
-    /// receives the gradient of the destination. The gradients of the other updates are then 0.
-    /// With 1, every update receives the gradient of its destination.
+    /// Updates that receive a gradient in a scatter without a reduction: a value of
+    /// nds_none_gradient.
     pub none_gradient: i32,
     /// The library ignores this field. In older headers, these bytes are padding and may have any
     /// values.
     pub reserved: i32,
-    /// Use of the pool's threads. With 0, calls that run at the same time on the library's pool
-    /// divide its threads. With 1 (latency), the call uses all threads that `max_threads` allows,
-    /// also if other calls run. With 2 (throughput), the call runs on the calling thread. No result
-    /// depends on this field.
+    /// Use of the pool's threads: a value of nds_goal. No result depends on this field.
     pub goal: i32,
 }
 
@@ -67,6 +60,9 @@ unsafe impl Sized32 for nds_options {
     const NAME: &'static str = "nds_options";
     const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, 40, 44, 48, 52];
 }
+
+/// The goals of calls, at the positions of the values of `nds_goal`.
+pub(crate) const GOALS: [Option<Goal>; 3] = [None, Some(Goal::Latency), Some(Goal::Throughput)];
 
 /// Options of a call after their check.
 #[derive(Debug)]
@@ -105,7 +101,8 @@ impl Options {
             ))
         })?;
         // C passes each option as a number. `one_of` uses this number as a position in the array of
-        // all values of the option, such as `Reduction::ALL`. Position 0 holds the default.
+        // all values of the option, such as `Reduction::ALL`. Position 0 holds the default. The
+        // constants of the header have these positions (`values.rs`).
         Ok(Self {
             reduction: one_of("reduction", given.reduction, Reduction::ALL)?,
             include_self: !is_set("exclude_self", given.exclude_self)?,
@@ -119,11 +116,7 @@ impl Options {
             )?,
             none_gradient: one_of("none_gradient", given.none_gradient, NoneGradient::ALL)?,
             max_workers: (max_threads > 0).then_some(max_threads),
-            goal: one_of(
-                "goal",
-                given.goal,
-                [None, Some(Goal::Latency), Some(Goal::Throughput)],
-            )?,
+            goal: one_of("goal", given.goal, GOALS)?,
             // SAFETY: the field `pool` satisfies the contract of `Threads::new` (contract of this
             // function).
             threads: unsafe { Threads::new(given.pool)? },

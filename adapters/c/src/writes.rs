@@ -23,19 +23,11 @@ use crate::structs::{self, Sized32};
 pub struct nds_conversion {
     /// sizeof(nds_conversion), as the caller's header defines it.
     pub size: u32,
-    /// Format of the elements of data: 0 the element type of data, 1 float32, 2 float16, 3 bfloat16,
-    /// 4 float8_e4m3fn, 5 float8_e5m2, 6 int8, 7 uint8, 8 int4, 9 uint4. Data of the formats 4, 5, 8
-    /// and 9 may have the element type int8 or uint8. One element of data has
-    /// two 4-bit integers, the first of them in the low 4 bits.
+    /// Format of the elements of data: a value of nds_format.
     pub format: i32,
-    /// Rounding: 0 to nearest, 1 saturate, 2 saturate NaN, 3 truncate. The values 0 to 2 round to
-    /// the nearest value, ties to even. With 0, a value that is too large becomes infinity, or NaN
-    /// in float8_e4m3fn. With 1, its magnitude becomes the largest finite value, as in ONNX Cast
-    /// with saturate. With 2, also NaN becomes the largest finite value, as in vLLM. The value 3
-    /// rounds toward zero, and is otherwise the same as 2.
+    /// Rounding: a value of nds_rounding.
     pub rounding: i32,
-    /// Use of scale. 0: the value is divided by the scale. 1: the value is multiplied by the
-    /// reciprocal of the scale.
+    /// Use of scale: a value of nds_scaling.
     pub scaling: i32,
     /// Scale: positive float32 numbers in a tensor that broadcasts to the shape of updates. Null:
     /// no scale.
@@ -74,6 +66,18 @@ unsafe impl Sized32 for nds_write {
     const NAME: &'static str = "nds_write";
     const ENDS: &'static [usize] = &[];
 }
+
+/// The formats of data, at the positions of the values of `nds_format`. `None`: the element type of
+/// data.
+pub(crate) const FORMATS: [Option<Format>; Format::ALL.len() + 1] = {
+    let mut formats = [None; Format::ALL.len() + 1];
+    let mut at = 0;
+    while at < Format::ALL.len() {
+        formats[at + 1] = Some(Format::ALL[at]);
+        at += 1;
+    }
+    formats
+};
 
 /// The copied structs of one write.
 #[derive(Clone, Copy)]
@@ -189,10 +193,7 @@ impl nds_conversion {
     /// Returns the format in data of the type `data`. If the crate only moves elements of this type,
     /// the type names its format, and no other format is stored in it.
     fn format_in(&self, data: DLDataType) -> Result<Option<Format>, Failure> {
-        const COUNT: usize = Format::ALL.len() + 1;
-        let meanings: [Option<Format>; COUNT] =
-            std::array::from_fn(|value| Some(Format::ALL[value.checked_sub(1)?]));
-        let format = one_of("format", self.format, meanings)?;
+        let format = one_of("format", self.format, FORMATS)?;
         if !data.is_moved() {
             return Ok(format);
         }

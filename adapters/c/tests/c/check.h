@@ -46,9 +46,22 @@ unsigned long checks_made(void);
 #define FLOAT8 TYPE(10, 8)
 #define FLOAT4X8 ((DLDataType){17, 4, 8})
 
-/* Values of the fields reduction and bounds of nds_options. */
-enum { NONE, ADD, SUB, MUL, MIN, MAX, MEAN };
-enum { BOUNDS_ERROR, SKIP, CLAMP, SKIP_NEGATIVE };
+/* Short names of the values of nds_reduction and nds_bounds. */
+enum {
+  NONE = NDS_REDUCTION_NONE,
+  ADD = NDS_REDUCTION_ADD,
+  SUB = NDS_REDUCTION_SUB,
+  MUL = NDS_REDUCTION_MUL,
+  MIN = NDS_REDUCTION_MIN,
+  MAX = NDS_REDUCTION_MAX,
+  MEAN = NDS_REDUCTION_MEAN,
+};
+enum {
+  BOUNDS_ERROR = NDS_BOUNDS_ERROR,
+  SKIP = NDS_BOUNDS_SKIP,
+  CLAMP = NDS_BOUNDS_CLAMP,
+  SKIP_NEGATIVE = NDS_BOUNDS_SKIP_NEGATIVE,
+};
 
 /* Macros that make tensors. TENSOR makes a row-major tensor, STRIDED a tensor with explicit strides, and
  * SCALAR a tensor of rank 0. */

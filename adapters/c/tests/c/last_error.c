@@ -117,9 +117,19 @@ static void long_messages(void) {
   free(ones);
 }
 
+/* Indices of rank 1 are one tuple. The message names the operator for a list of positions. */
+static void indices_of_rank_one(void) {
+  base base;
+  make_base(&base, SCATTER_ND);
+  base.problem.indices.ndim = 1;
+  check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
+  CHECK(strstr(nds_last_error(), "did you mean `scatter_update`") != NULL);
+}
+
 void test_last_error(void) {
   unchanged_by_successes();
   one_for_each_thread();
   sizes();
   long_messages();
+  indices_of_rank_one();
 }

@@ -71,10 +71,10 @@ static void limits(large *large, int32_t reduction, const void *expected) {
   CHECK_OK(run(large, OPTIONS(.reduction = reduction, .max_threads = 1, .pool = pool_of(&host))));
   CHECK_INT((long long)calls, (long long)host.calls);
   CHECK_BYTES(expected, large->output.data, large->bytes);
-  CHECK_OK(run(large, OPTIONS(.reduction = reduction, .pool = pool_of(&host), .goal = 2)));
+  CHECK_OK(run(large, OPTIONS(.reduction = reduction, .pool = pool_of(&host), .goal = NDS_GOAL_THROUGHPUT)));
   CHECK_INT((long long)calls, (long long)host.calls);
   CHECK_BYTES(expected, large->output.data, large->bytes);
-  CHECK_OK(run(large, OPTIONS(.reduction = reduction, .pool = pool_of(&host), .goal = 1)));
+  CHECK_OK(run(large, OPTIONS(.reduction = reduction, .pool = pool_of(&host), .goal = NDS_GOAL_LATENCY)));
   CHECK((long long)calls < (long long)host.calls);
   CHECK_BYTES(expected, large->output.data, large->bytes);
 }

@@ -136,13 +136,13 @@ static void idle_options(void) {
   const nds_options *const idle[] = {
       NULL,
       OPTIONS(.reject_duplicates = 1),
-      OPTIONS(.none_gradient = 1),
-      OPTIONS(.accumulate = 1),
+      OPTIONS(.none_gradient = NDS_NONE_GRADIENT_EVERY_DUPLICATE),
+      OPTIONS(.accumulate = NDS_ACCUMULATE_WIDE),
       OPTIONS(.exclude_self = 1),
       OPTIONS(.max_threads = 1),
       OPTIONS(.max_threads = INT32_MAX),
-      OPTIONS(.goal = 1),
-      OPTIONS(.goal = 2),
+      OPTIONS(.goal = NDS_GOAL_LATENCY),
+      OPTIONS(.goal = NDS_GOAL_THROUGHPUT),
   };
   for (size_t i = 0; i < COUNT(idle); i++) {
     set_case("options %zu", i);

@@ -10,11 +10,6 @@
 #define E5M2 TYPE(12, 8)
 #define E4M3FNUZ TYPE(11, 8)
 
-/* Values of the fields of nds_conversion. */
-enum { OF_DATA, TO_F32, TO_F16, TO_BF16, TO_E4M3, TO_E5M2, TO_I8, TO_U8, TO_I4, TO_U4 };
-enum { NEAREST, SATURATE, SATURATE_NAN, TRUNCATE };
-enum { DIVIDE, RECIPROCAL };
-
 #define CONVERSION(...) (&(nds_conversion){.size = sizeof(nds_conversion), __VA_ARGS__})
 #define WRITE(data, updates, conversion) ((nds_write){sizeof(nds_write), data, updates, conversion})
 
@@ -39,22 +34,22 @@ static void conversions(void) {
   const converted cases[] = {
       {"float8_e4m3fn, as the type says", E4M3, *CONVERSION(0), {1.0f, -0.5f, 460.0f, big}, {0x38, 0xb0, 0x7e, 0x7f}, false},
       {"float8_e5m2, as the type says", E5M2, *CONVERSION(0), {1.0f, -0.5f, 0.0f, 65536.0f}, {0x3c, 0xb8, 0x00, 0x7c}, false},
-      {"float8_e4m3fn in uint8", U8, *CONVERSION(.format = TO_E4M3), {1.0f, -0.5f, 460.0f, -big}, {0x38, 0xb0, 0x7e, 0xff}, false},
-      {"float8_e5m2 in int8", I8, *CONVERSION(.format = TO_E5M2), {1.0f, -0.5f, 0.0f, 2.0f}, {0x3c, 0xb8, 0x00, 0x40}, false},
-      {"the type and the format agree", E4M3, *CONVERSION(.format = TO_E4M3, .rounding = SATURATE), {1.0f, -big, NAN, 2.0f}, {0x38, 0xfe, 0x7f, 0x40}, false},
-      {"NaN saturates", E4M3, *CONVERSION(.rounding = SATURATE_NAN), {1.0f, -big, -NAN, 2.0f}, {0x38, 0xfe, 0x7e, 0x40}, false},
-      {"toward zero", E4M3, *CONVERSION(.rounding = TRUNCATE), {1.24f, -1.24f, big, 2.0f}, {0x39, 0xb9, 0x7e, 0x40}, false},
+      {"float8_e4m3fn in uint8", U8, *CONVERSION(.format = NDS_FORMAT_FLOAT8_E4M3FN), {1.0f, -0.5f, 460.0f, -big}, {0x38, 0xb0, 0x7e, 0xff}, false},
+      {"float8_e5m2 in int8", I8, *CONVERSION(.format = NDS_FORMAT_FLOAT8_E5M2), {1.0f, -0.5f, 0.0f, 2.0f}, {0x3c, 0xb8, 0x00, 0x40}, false},
+      {"the type and the format agree", E4M3, *CONVERSION(.format = NDS_FORMAT_FLOAT8_E4M3FN, .rounding = NDS_ROUNDING_SATURATE), {1.0f, -big, NAN, 2.0f}, {0x38, 0xfe, 0x7f, 0x40}, false},
+      {"NaN saturates", E4M3, *CONVERSION(.rounding = NDS_ROUNDING_SATURATE_NAN), {1.0f, -big, -NAN, 2.0f}, {0x38, 0xfe, 0x7e, 0x40}, false},
+      {"toward zero", E4M3, *CONVERSION(.rounding = NDS_ROUNDING_TRUNCATE), {1.24f, -1.24f, big, 2.0f}, {0x39, 0xb9, 0x7e, 0x40}, false},
       {"to nearest", E4M3, *CONVERSION(0), {1.24f, -1.24f, 448.0f, 2.0f}, {0x3a, 0xba, 0x7e, 0x40}, false},
       {"a scale", E4M3, *CONVERSION(.scale = &scale), {0.5f, -0.25f, 1.0f, 2.0f}, {0x38, 0xb0, 0x40, 0x48}, false},
       {"int8 with a scale", I8, *CONVERSION(.scale = &scale), {0.25f, 0.75f, -64.0f, big}, {0, 2, 0x80, 127}, false},
-      {"int8 with a reciprocal", I8, *CONVERSION(.format = TO_I8, .scale = &scale, .scaling = RECIPROCAL), {1.0f, 0.75f, -64.0f, big}, {2, 2, 0x80, 127}, false},
-      {"uint8 with a zero point", U8, *CONVERSION(.format = TO_U8, .zero_point = &zero_point), {1.0f, -1.0f, -9.0f, big}, {4, 2, 0, 255}, false},
-      {"int4", U8, *CONVERSION(.format = TO_I4), {1.0f, -1.0f, 9.0f, -9.0f}, {0xf1, 0x87}, true},
-      {"uint4 with a zero point", I8, *CONVERSION(.format = TO_U4, .zero_point = &zero_point), {1.0f, -1.0f, 90.0f, -9.0f}, {0x24, 0x0f}, true},
+      {"int8 with a reciprocal", I8, *CONVERSION(.format = NDS_FORMAT_INT8, .scale = &scale, .scaling = NDS_SCALING_RECIPROCAL), {1.0f, 0.75f, -64.0f, big}, {2, 2, 0x80, 127}, false},
+      {"uint8 with a zero point", U8, *CONVERSION(.format = NDS_FORMAT_UINT8, .zero_point = &zero_point), {1.0f, -1.0f, -9.0f, big}, {4, 2, 0, 255}, false},
+      {"int4", U8, *CONVERSION(.format = NDS_FORMAT_INT4), {1.0f, -1.0f, 9.0f, -9.0f}, {0xf1, 0x87}, true},
+      {"uint4 with a zero point", I8, *CONVERSION(.format = NDS_FORMAT_UINT4, .zero_point = &zero_point), {1.0f, -1.0f, 90.0f, -9.0f}, {0x24, 0x0f}, true},
       {"bfloat16", BF16, *CONVERSION(0), {1.0f, -2.0f, 0.0f, 0.5f}, {0x80, 0x3f, 0, 0xc0, 0, 0, 0, 0x3f}, false},
-      {"float16", F16, *CONVERSION(.format = TO_F16), {1.0f, -2.0f, 0.0f, 0.5f}, {0, 0x3c, 0, 0xc0, 0, 0, 0, 0x38}, false},
-      {"float32 with a scale", F32, *CONVERSION(.format = TO_F32, .scale = &scale), {1.0f, -2.0f, 0.0f, 0.5f}, {0, 0, 0, 0x40, 0, 0, 0x80, 0xc0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f}, false},
-      {"bfloat16 that the format names", BF16, *CONVERSION(.format = TO_BF16), {1.0f, -2.0f, 0.0f, 0.5f}, {0x80, 0x3f, 0, 0xc0, 0, 0, 0, 0x3f}, false},
+      {"float16", F16, *CONVERSION(.format = NDS_FORMAT_FLOAT16), {1.0f, -2.0f, 0.0f, 0.5f}, {0, 0x3c, 0, 0xc0, 0, 0, 0, 0x38}, false},
+      {"float32 with a scale", F32, *CONVERSION(.format = NDS_FORMAT_FLOAT32, .scale = &scale), {1.0f, -2.0f, 0.0f, 0.5f}, {0, 0, 0, 0x40, 0, 0, 0x80, 0xc0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f}, false},
+      {"bfloat16 that the format names", BF16, *CONVERSION(.format = NDS_FORMAT_BFLOAT16), {1.0f, -2.0f, 0.0f, 0.5f}, {0x80, 0x3f, 0, 0xc0, 0, 0, 0, 0x3f}, false},
   };
   const int64_t slots[] = {-1, 3};
   DLTensor at = TENSOR(slots, I64, 2), row = TENSOR(slots + 1, I64, 1);
@@ -218,7 +213,7 @@ static void make_valid(valid *v) {
   v->scale_tensor = tensor_of(v->scale, F32, 1, v->scale_shape, NULL);
   v->zero_tensor = tensor_of(v->zero_points, I32, 1, v->scale_shape, NULL);
   v->conversion = (nds_conversion){
-      .size = sizeof(nds_conversion), .format = TO_U8, .scale = &v->scale_tensor, .zero_point = &v->zero_tensor};
+      .size = sizeof(nds_conversion), .format = NDS_FORMAT_UINT8, .scale = &v->scale_tensor, .zero_point = &v->zero_tensor};
   v->writes[0] = WRITE(&v->first_tensor, &v->updates_tensor, &v->conversion);
   v->writes[1] = WRITE(&v->second_tensor, &v->updates_tensor, &v->conversion);
 }
@@ -235,9 +230,9 @@ static void bad_format(valid *v) { v->conversion.format = 10; }
 static void negative_format(valid *v) { v->conversion.format = -1; }
 static void bad_rounding(valid *v) { v->conversion.rounding = 4; }
 static void bad_scaling(valid *v) { v->conversion.scaling = 2; }
-static void ambiguous(valid *v) { v->second_tensor.dtype = v->first_tensor.dtype = E4M3FNUZ, v->conversion.format = OF_DATA; }
-static void other_format(valid *v) { v->second_tensor.dtype = E4M3, v->conversion.format = TO_E5M2; }
-static void not_in_the_type(valid *v) { v->conversion.format = TO_F32; }
+static void ambiguous(valid *v) { v->second_tensor.dtype = v->first_tensor.dtype = E4M3FNUZ, v->conversion.format = NDS_FORMAT_OF_DATA; }
+static void other_format(valid *v) { v->second_tensor.dtype = E4M3, v->conversion.format = NDS_FORMAT_FLOAT8_E5M2; }
+static void not_in_the_type(valid *v) { v->conversion.format = NDS_FORMAT_FLOAT32; }
 static void integers_to_convert(valid *v) { v->updates_tensor.dtype = I32; }
 static void scale_of_zero(valid *v) { v->scale[1] = 0.0f; }
 static void scale_of_nan(valid *v) { v->scale[1] = NAN; }

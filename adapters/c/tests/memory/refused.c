@@ -302,7 +302,7 @@ static void spoil(made *made, fault fault) {
 /* Writes the updates to the output, with a conversion. A null `plan` selects a call without a plan. */
 static nds_status write_converted(made *made, const nds_plan *plan) {
   const problem *p = &made->problem;
-  nds_conversion conversion = {.size = sizeof conversion, .rounding = 1};
+  nds_conversion conversion = {.size = sizeof conversion, .rounding = NDS_ROUNDING_SATURATE};
   nds_write write = {sizeof write, &made->output, &p->updates, &conversion};
   if (plan != NULL) {
     return nds_plan_write(plan, &write, 1, p->options);

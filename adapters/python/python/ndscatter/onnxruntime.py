@@ -13,14 +13,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from . import _native
 
-if TYPE_CHECKING:
-    from onnxruntime import SessionOptions
-
 __all__ = ["enable", "library_path", "runs"]
+
+
+class SessionOptions(Protocol):
+    """The methods of ``onnxruntime.SessionOptions`` that this module calls."""
+
+    def add_session_config_entry(self, key: str, value: str, /) -> Any: ...
+    def get_session_config_entry(self, key: str, /) -> Any: ...
+    def register_custom_ops_library(self, path: str, /) -> Any: ...
 
 
 def enable(

@@ -141,8 +141,8 @@ pub(crate) unsafe fn set_registered(
     unsafe { api.add_config_entry(options, &text(REGISTERED), &text(&config.text())) }
 }
 
-/// Fails if the config entries of a node's session differ from the entries at the registration of
-/// the library: if the session got an entry later, or if a key is misspelt.
+/// Checks the config entries of a node's session. Fails if an entry was added or changed after the
+/// registration of the library, or if a key is misspelt.
 ///
 /// Succeeds if the host is older than onnxruntime 1.24, because such a host does not report the
 /// config entries of a node.

@@ -114,8 +114,8 @@ def runs() -> dict[str, int]:
 def library_path() -> str:
     """Return the path of a shared library with custom operators for ONNX Runtime.
 
-    ``enable`` passes this path to ``SessionOptions.register_custom_ops_library``. Programs in other
-    languages can load the library too. The shared library is the package's extension module.
+    ``enable`` passes this path to ``SessionOptions.register_custom_ops_library``. The shared library
+    is the package's extension module, so only processes with Python can load it.
 
     >>> import os
     >>> os.path.isfile(library_path())

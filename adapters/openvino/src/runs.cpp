@@ -12,9 +12,9 @@ Runs runs[6] = {{"ScatterNDUpdate"}, {"ScatterUpdate"}, {"ScatterElementsUpdate"
 
 // Returns the number of successful runs of an operator, and 0 for a name that is not an operator.
 extern "C" OPENVINO_CORE_EXPORTS uint64_t ndscatter_openvino_runs(const char* name) {
-    for (const auto& runs : ndscatter::runs) {
-        if (name && std::strcmp(runs.name, name) == 0) {
-            return runs.count.load(std::memory_order_relaxed);
+    for (const auto& entry : ndscatter::runs) {
+        if (name && std::strcmp(entry.name, name) == 0) {
+            return entry.count.load(std::memory_order_relaxed);
         }
     }
     return 0;

@@ -8,7 +8,7 @@
 namespace ndscatter {
 
 struct Runs {
-    // The name of the operator in OpenVINO or ONNX.
+    // The name of the operator in OpenVINO. TensorScatter is an operator of ONNX.
     const char* name;
     std::atomic<uint64_t> count{0};
 };

@@ -44,8 +44,10 @@ def rewrite_model(model):
     if any(list(scatters(function.node)) for function in model.functions):
         model = onnx.inliner.inline_local_functions(model)
     found = list(scatters(model.graph.node))
-    for node in found:
+    for number, node in enumerate(found):
         node.domain = DOMAIN
+        # Profiles and logs of onnxruntime show the names of nodes, and do not show domains.
+        node.name = f"{DOMAIN}/{node.name or number}"
     opsets = model.opset_import
     if found and all(opset.domain != DOMAIN for opset in opsets):
         opsets.append(onnx.helper.make_opsetid(DOMAIN, 1))

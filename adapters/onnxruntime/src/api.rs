@@ -11,7 +11,8 @@ use std::ptr::{null, null_mut};
 use ndscatter_host::HostTask;
 use ort_sys::{
     OrtApi, OrtApiBase, OrtCustomOp, OrtCustomOpDomain, OrtKernelContext, OrtKernelInfo,
-    OrtSessionOptions, OrtShapeInferContext, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtValue,
+    OrtKeyValuePairs, OrtLoggingLevel, OrtSessionOptions, OrtShapeInferContext, OrtStatusPtr,
+    OrtTensorTypeAndShapeInfo, OrtValue, os_char,
 };
 use smallvec::SmallVec;
 
@@ -23,9 +24,9 @@ pub(crate) const VERSION: u32 = 18;
 /// The shape of a tensor: the size of each dim.
 pub(crate) type Shape = SmallVec<[usize; 8]>;
 
-/// Oldest version of the function table that has a function which returns a tensor's shape without
-/// allocating an object. onnxruntime 1.24 introduced this version.
-const SHAPES: u32 = 24;
+/// Version of the function table of newer hosts. This version has functions that return a tensor's
+/// shape without an allocation, and all config entries. onnxruntime 1.24 introduced this version.
+const NEW: u32 = 24;
 
 /// A host's table of functions.
 ///
@@ -34,8 +35,8 @@ const SHAPES: u32 = 24;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Api {
     table: *const OrtApi,
-    /// Whether the version of the table is [`SHAPES`], not [`VERSION`].
-    has_shapes: bool,
+    /// Whether the version of the table is [`NEW`], not [`VERSION`].
+    is_new: bool,
 }
 
 // SAFETY: the host's table is immutable and is never freed, so all threads may read it.
@@ -69,11 +70,11 @@ impl Api {
     pub(crate) unsafe fn new(base: *const OrtApiBase, host: u32) -> Option<Self> {
         // A host prints a message to the user if it does not have the requested version. The newer
         // version is therefore requested only if the host has it.
-        let has_shapes = host >= SHAPES;
-        let version = if has_shapes { SHAPES } else { VERSION };
+        let is_new = host >= NEW;
+        let version = if is_new { NEW } else { VERSION };
         // SAFETY: `base` is valid (contract of this function).
         let table = unsafe { ((*base).GetApi)(version) };
-        (!table.is_null()).then_some(Self { table, has_shapes })
+        (!table.is_null()).then_some(Self { table, is_new })
     }
 
     /// Converts a result to a status of the host. Success becomes a null status.
@@ -147,6 +148,119 @@ impl Api {
             ((*self.table).GetSessionConfigEntry)(options, key.as_ptr(), buffer, size)
         };
         Ok(Some(self.text(get).unwrap_or_default()))
+    }
+
+    /// Adds a config entry to the options of a session.
+    ///
+    /// # Safety
+    ///
+    /// `options` are valid options of the host. Nothing else accesses them during the call.
+    pub(crate) unsafe fn add_config_entry(
+        self,
+        options: *mut OrtSessionOptions,
+        key: &CStr,
+        value: &CStr,
+    ) -> Result<(), Failure> {
+        // SAFETY: the options are valid (contract of this function). The host copies both texts.
+        check(unsafe {
+            ((*self.table).AddSessionConfigEntry)(options, key.as_ptr(), value.as_ptr())
+        })
+    }
+
+    /// Returns all config entries of the options of a session: keys and values. Returns `None` if
+    /// the host has no function for this.
+    ///
+    /// # Safety
+    ///
+    /// `options` are valid options of the host.
+    pub(crate) unsafe fn config_entries(
+        self,
+        options: *const OrtSessionOptions,
+    ) -> Result<Option<Vec<(String, String)>>, Failure> {
+        // SAFETY: the options are valid (contract of this function). The table has the function if
+        // `is_new` is true.
+        self.pairs(|pairs| unsafe {
+            ((*self.table).GetSessionOptionsConfigEntries)(options, pairs)
+        })
+    }
+
+    /// Returns all config entries of the session of a node, as [`Self::config_entries`] does.
+    ///
+    /// # Safety
+    ///
+    /// `info` is a valid object of the host.
+    pub(crate) unsafe fn config_entries_of_node(
+        self,
+        info: *const OrtKernelInfo,
+    ) -> Result<Option<Vec<(String, String)>>, Failure> {
+        // SAFETY: as in `config_entries`.
+        self.pairs(|pairs| unsafe { ((*self.table).KernelInfo_GetConfigEntries)(info, pairs) })
+    }
+
+    /// Returns the pairs of the list that `get` writes to its argument. Returns `None` and does not
+    /// call `get` if the host has no such lists.
+    fn pairs(
+        self,
+        get: impl FnOnce(*mut *mut OrtKeyValuePairs) -> OrtStatusPtr,
+    ) -> Result<Option<Vec<(String, String)>>, Failure> {
+        if !self.is_new {
+            return Ok(None);
+        }
+        let mut list = null_mut();
+        check(get(&raw mut list))?;
+        let (mut keys, mut values, mut count) = (null(), null(), 0);
+        // SAFETY: the host has made the list, which is freed once, after its last use. `keys` and
+        // `values` have `count` texts that end in a NUL.
+        unsafe {
+            ((*self.table).GetKeyValuePairs)(list, &raw mut keys, &raw mut values, &raw mut count);
+            let text =
+                |text: *const std::ffi::c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
+            let pairs = (0..count).map(|pair| (text(*keys.add(pair)), text(*values.add(pair))));
+            let pairs = pairs.collect();
+            ((*self.table).ReleaseKeyValuePairs)(list);
+            Ok(Some(pairs))
+        }
+    }
+
+    /// Writes a message of the severity INFO to the log of a node's session. Does nothing if the
+    /// node has no log.
+    ///
+    /// # Safety
+    ///
+    /// `info` is a valid object of the host.
+    pub(crate) unsafe fn log(self, info: *const OrtKernelInfo, message: &str) {
+        let mut logger = null();
+        let message = CString::new(message).unwrap_or_default();
+        let file: [os_char; 1] = [0];
+        // SAFETY: `info` is valid (contract of this function) and owns the logger. The texts end in
+        // a NUL, and the host copies them.
+        unsafe {
+            let found = ((*self.table).KernelInfo_GetLogger)(info, &raw mut logger);
+            if self.succeeds(found) && !logger.is_null() {
+                self.succeeds(((*self.table).Logger_LogMessage)(
+                    logger,
+                    OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
+                    message.as_ptr(),
+                    file.as_ptr(),
+                    0,
+                    c"ndscatter".as_ptr(),
+                ));
+            }
+        }
+    }
+
+    /// Returns the name of a node. The name is empty if the node has no name.
+    ///
+    /// # Safety
+    ///
+    /// `info` is a valid object of the host.
+    pub(crate) unsafe fn node_name(self, info: *const OrtKernelInfo) -> String {
+        // SAFETY: `info` is valid (contract of this function). `text` passes a null buffer, or a
+        // buffer of `size` bytes.
+        let name = self.text(|buffer, size| unsafe {
+            ((*self.table).KernelInfo_GetNodeName)(info, buffer, size)
+        });
+        name.unwrap_or_default()
     }
 
     /// Creates an operator domain with the name `name` that contains `operators`.
@@ -336,7 +450,7 @@ impl Api {
         // the element type to an `i32`, not to the enumeration of `ort_sys`, because the host may
         // have element types that this enumeration does not have.
         unsafe {
-            if !self.has_shapes {
+            if !self.is_new {
                 return self.shape_by_info(value);
             }
             check(((*self.table).GetTensorElementTypeAndShapeDataReference)(

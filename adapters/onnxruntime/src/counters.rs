@@ -6,14 +6,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-static RUNS: AtomicU64 = AtomicU64::new(0);
+use crate::definition::{DEFINITIONS, Definition};
+
+/// For each operator of [`DEFINITIONS`], in the same order, the number of successful runs.
+static RUNS: [AtomicU64; DEFINITIONS.len()] = [const { AtomicU64::new(0) }; DEFINITIONS.len()];
 static IN_PLACE: AtomicU64 = AtomicU64::new(0);
 static PLANNED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a successful run. `in_place` is whether the run wrote into the memory of the data.
+/// Counts a successful run of the operator `definition`. `in_place` is whether the run wrote into the memory of the data.
 /// `planned` is whether the run used a kept plan.
-pub(crate) fn count(in_place: bool, planned: bool) {
-    RUNS.fetch_add(1, Ordering::Relaxed);
+pub(crate) fn count(definition: &'static Definition, in_place: bool, planned: bool) {
+    for (runs, counted) in RUNS.iter().zip(&DEFINITIONS) {
+        if std::ptr::eq(counted, definition) {
+            runs.fetch_add(1, Ordering::Relaxed);
+        }
+    }
     if in_place {
         IN_PLACE.fetch_add(1, Ordering::Relaxed);
     }
@@ -22,10 +29,16 @@ pub(crate) fn count(in_place: bool, planned: bool) {
     }
 }
 
-/// Returns the number of successful runs.
+/// Returns the name and the number of successful runs of each operator of the library.
+pub fn runs() -> impl Iterator<Item = (&'static str, u64)> {
+    let pairs = DEFINITIONS.iter().zip(&RUNS);
+    pairs.map(|(definition, runs)| (definition.text(), runs.load(Ordering::Relaxed)))
+}
+
+/// Returns the number of successful runs of all operators.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndscatter_onnxruntime_runs() -> u64 {
-    RUNS.load(Ordering::Relaxed)
+    runs().map(|(_, runs)| runs).sum()
 }
 
 /// Returns the number of successful runs that wrote in place, that is, into the memory of the data.

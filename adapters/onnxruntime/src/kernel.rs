@@ -12,6 +12,7 @@ use ort_sys::{OrtKernelContext, OrtKernelInfo};
 
 use crate::api::Api;
 use crate::attributes::Attributes;
+use crate::config::{self, LIBRARY, threads_text};
 use crate::counters;
 use crate::definition::Role;
 use crate::element::Element;
@@ -79,10 +80,20 @@ impl Kernel {
         // SAFETY: `info` is valid (contract of this function). `is_constant` is called only if the
         // node has the input of the indices.
         unsafe {
+            config::check_unchanged(variant.api, info)?;
             let operator = variant.definition.operator;
             let attributes = Attributes::read(variant.api, info, variant.domain, operator)?;
             let has_indices = indices < variant.api.input_count(info)?;
             let is_constant = has_indices && variant.api.is_constant(info, indices);
+            variant.api.log(
+                info,
+                &format!(
+                    "{LIBRARY} runs the node {:?} ({}), threads: {}",
+                    variant.api.node_name(info),
+                    variant.definition.text(),
+                    threads_text(variant.threads)
+                ),
+            );
             Ok(Self {
                 variant,
                 attributes,
@@ -222,7 +233,7 @@ impl Kernel {
                 (scatter.execution(execution)).write_into(data, indices, updates, output)?;
             }
         }
-        counters::count(in_place, plan.is_some());
+        counters::count(self.variant.definition, in_place, plan.is_some());
         Ok(())
     }
 
@@ -289,7 +300,7 @@ impl Kernel {
             );
             pool.check()?;
             done?;
-            counters::count(in_place, false);
+            counters::count(self.variant.definition, in_place, false);
         }
         Ok(())
     }
@@ -316,7 +327,7 @@ impl Kernel {
             let output = self.output(context, &inputs.data)?;
             let in_place = output.is_at(&inputs.data);
             strings.write(self.api(), &work, output.value.cast_mut(), in_place)?;
-            counters::count(in_place, false);
+            counters::count(self.variant.definition, in_place, false);
         }
         Ok(())
     }

@@ -7,7 +7,8 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `registration` | config entries, domains, and the host version of each operator and type |
+//! | `registration` | domains, and the host version of each operator and type |
+//! | `config` | config entries |
 //! | `definition` | names and inputs of the operators |
 //! | `element` | the host's element types |
 //! | `variant` | an operator for one element type and one index type |
@@ -19,7 +20,7 @@
 //! | `threads` | the host's threads, as a pool |
 //! | `shapes` | shape inference |
 //! | `api`, `failure` | the host's functions and statuses |
-//! | `counters` | counts of runs, for tests |
+//! | `counters` | counts of runs |
 
 #![allow(
     unsafe_code,
@@ -28,6 +29,7 @@
 
 mod api;
 mod attributes;
+mod config;
 mod counters;
 mod custom_op;
 mod definition;
@@ -44,6 +46,6 @@ mod threads;
 mod variant;
 
 pub use counters::{
-    ndscatter_onnxruntime_in_place, ndscatter_onnxruntime_planned, ndscatter_onnxruntime_runs,
+    ndscatter_onnxruntime_in_place, ndscatter_onnxruntime_planned, ndscatter_onnxruntime_runs, runs,
 };
 pub use registration::RegisterCustomOps;

@@ -1,43 +1,26 @@
 //! Registers the operators of the library for a session.
 //!
-//! This module knows the config entries and the domains. It registers only the operators and
-//! element types that the version of the host supports.
+//! This module knows the domains. It registers only the operators and element types that the
+//! version of the host supports.
 
 use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use ndscatter_host::cross;
 use ort_sys::{OrtApiBase, OrtCustomOpDomain, OrtErrorCode, OrtSessionOptions, OrtStatusPtr};
 
 use crate::api::Api;
+use crate::config::{Config, Entries, set_registered};
 use crate::custom_op::{CustomOp, panicked};
 use crate::definition::{DEFINITIONS, Definition, Domain};
 use crate::element::ELEMENT_TYPES;
 use crate::failure::Failure;
 use crate::variant::Variant;
 
-/// Key of the config entry that lists the standard operators to replace: names separated by commas.
-/// Without this entry, the library replaces all operators of [`DEFINITIONS`].
-const OPERATORS: &CStr = c"ndscatter.ops";
-
-/// Key of the config entry that states the number of threads of a session. Without this entry, the
-/// library measures the number of threads.
-const THREADS: &CStr = c"ndscatter.threads";
-
-/// The configuration of a session, which determines the operators that the library registers.
-#[derive(Clone, Debug, PartialEq)]
-struct Config {
-    api: Api,
-    /// For each operator of [`DEFINITIONS`], in the same order, whether the library replaces the
-    /// standard operator.
-    replaced: [bool; DEFINITIONS.len()],
-    threads: Option<usize>,
-}
-
 /// The operator domains of one configuration. The domains are never freed, because the host does
 /// not report when a session ends.
 struct Registration {
+    api: Api,
     config: Config,
     domains: Vec<*mut OrtCustomOpDomain>,
 }
@@ -116,23 +99,30 @@ fn minor_of(version: &str) -> u32 {
 }
 
 /// Reads the configuration of a session from its options, and adds the operator domains of this
-/// configuration to the options.
+/// configuration to the options. Does nothing if the options already have these domains.
 ///
 /// # Safety
 ///
 /// `options` are valid options of the host.
 unsafe fn register(api: Api, options: *mut OrtSessionOptions, host: u32) -> Result<(), Failure> {
     // SAFETY: the options are valid (contract of this function).
-    let config = unsafe { read_config(api, options)? };
+    let entries = unsafe { Entries::read(api, options)? };
+    let config = entries.config()?;
+    if entries.is_registered(&config)? {
+        return Ok(());
+    }
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     let position = registered
         .iter()
-        .position(|registered| registered.config == config);
+        .position(|registered| registered.api == api && registered.config == config);
     let position = match position {
         Some(position) => position,
         None => {
-            let domains = domains(&config, host)?;
-            registered.push(Registration { config, domains });
+            registered.push(Registration {
+                api,
+                domains: domains(api, &config, host)?,
+                config: config.clone(),
+            });
             registered.len() - 1
         }
     };
@@ -141,82 +131,15 @@ unsafe fn register(api: Api, options: *mut OrtSessionOptions, host: u32) -> Resu
         // because domains are never freed.
         unsafe { api.add_domain(options, domain)? };
     }
-    Ok(())
-}
-
-/// Returns the configuration that the config entries of a session specify.
-///
-/// # Safety
-///
-/// The contract of [`register`] holds.
-unsafe fn read_config(api: Api, options: *const OrtSessionOptions) -> Result<Config, Failure> {
     // SAFETY: the options are valid (contract of this function).
-    let (operators, threads) = unsafe {
-        (
-            api.config_entry(options, OPERATORS)?,
-            api.config_entry(options, THREADS)?,
-        )
-    };
-    Ok(Config {
-        api,
-        replaced: replaced_operators(operators.as_deref())?,
-        threads: threads.map(|threads| thread_count(&threads)).transpose()?,
-    })
-}
-
-/// Returns the number of threads that the config entry states, limited to the number of processors.
-///
-/// More threads than processors do not make a run faster. Sessions with different numbers of
-/// threads have separate operators. The operators for one number of threads occupy 69 KB until the
-/// process ends, so the limit also bounds this memory. These sessions cannot share operators,
-/// because the host does not report to which session a kernel belongs. The interface of onnxruntime
-/// 1.18 has no function for this. The library cannot free the operators, because the host does not
-/// report the end of a session.
-fn thread_count(entry: &str) -> Result<usize, Failure> {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    Ok(parse_count(entry)?.min(processors))
-}
-
-/// Returns, for each operator of [`DEFINITIONS`], whether the library replaces the standard
-/// operator. `entry` is the value of the config entry [`OPERATORS`]. If `entry` is `None`, the
-/// library replaces all operators. Otherwise the library replaces the operators that `entry` names.
-fn replaced_operators(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
-    let Some(entry) = entry else {
-        return Ok([true; DEFINITIONS.len()]);
-    };
-    let mut replaced = [false; DEFINITIONS.len()];
-    let names = entry.split(',').map(str::trim);
-    for name in names.filter(|name| !name.is_empty()) {
-        let position = DEFINITIONS
-            .iter()
-            .position(|definition| definition.text() == name);
-        let position = position.ok_or_else(|| {
-            let known: Vec<_> = DEFINITIONS.iter().map(Definition::text).collect();
-            let known = known.join(", ");
-            Failure::invalid(format_args!(
-                "the config entry {OPERATORS:?} names {name:?}; use {known}"
-            ))
-        })?;
-        replaced[position] = true;
-    }
-    Ok(replaced)
-}
-
-/// Parses a positive number.
-fn parse_count(entry: &str) -> Result<usize, Failure> {
-    let count = entry.trim().parse().ok().filter(|&count| count > 0);
-    count.ok_or_else(|| {
-        Failure::invalid(format_args!(
-            "the config entry {THREADS:?} is {entry:?}; use a positive number of threads"
-        ))
-    })
+    unsafe { set_registered(api, options, &config) }
 }
 
 /// Creates the operator domains for the configuration `config`: the domain of the ONNX standard and
 /// the domain `ndscatter`. The standard domain contains only the operators to replace. Both domains
 /// omit operators that the host does not support, and a domain without operators is not created.
 /// `host` is the minor version of onnxruntime: 24 means onnxruntime 1.24.
-fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
+fn domains(api: Api, config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
     let mut domains = Vec::new();
     for (domain, name) in [(Domain::Standard, c""), (Domain::Own, c"ndscatter")] {
         let is_offered = |position: usize| {
@@ -228,11 +151,11 @@ fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Fa
             continue;
         }
         let operators = offered.iter().flat_map(|&position| {
-            operators(config, domain, &DEFINITIONS[position], host)
+            operators(api, config.threads, domain, &DEFINITIONS[position], host)
                 .map(|operator| Box::leak(Box::new(operator)).as_ptr())
         });
         // SAFETY: the operators are leaked, so they outlive the domain.
-        domains.push(unsafe { config.api.domain(name, operators)? });
+        domains.push(unsafe { api.domain(name, operators)? });
     }
     Ok(domains)
 }
@@ -240,7 +163,8 @@ fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Fa
 /// Returns the variants of an operator: one for each pair of an element type and an index type. The
 /// element types are those that the host supports. The index types are those of `definition`.
 fn operators(
-    config: &Config,
+    api: Api,
+    threads: Option<usize>,
     domain: Domain,
     definition: &'static Definition,
     host: u32,
@@ -251,12 +175,12 @@ fn operators(
     elements.flat_map(move |element| {
         definition.index_types.iter().map(move |&index_type| {
             CustomOp::new(Variant {
-                api: config.api,
+                api,
                 domain,
                 definition,
                 element,
                 index_type,
-                threads: config.threads,
+                threads,
             })
         })
     })
@@ -264,31 +188,7 @@ fn operators(
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFINITIONS, minor_of, parse_count, replaced_operators};
-
-    #[test]
-    fn entries_name_operators_and_a_number_of_threads() {
-        assert_eq!(
-            replaced_operators(None).expect("all operators"),
-            [true; DEFINITIONS.len()]
-        );
-        assert_eq!(
-            replaced_operators(Some("")).expect("no operator"),
-            [false; DEFINITIONS.len()]
-        );
-        let two = replaced_operators(Some(" ScatterND,TensorScatter ,")).expect("two operators");
-        let names = DEFINITIONS
-            .iter()
-            .zip(two)
-            .filter(|&(_, replaced)| replaced);
-        let names: Vec<_> = names.map(|(definition, _)| definition.text()).collect();
-        assert_eq!(names, ["ScatterND", "TensorScatter"]);
-        replaced_operators(Some("scatternd")).expect_err("names are case-sensitive");
-        assert_eq!(parse_count(" 3 ").expect("a number"), 3);
-        for wrong in ["0", "-1", "", "two", "1.5"] {
-            parse_count(wrong).expect_err(wrong);
-        }
-    }
+    use super::minor_of;
 
     #[test]
     fn versions_of_hosts() {

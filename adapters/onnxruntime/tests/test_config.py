@@ -1,15 +1,18 @@
 """Tests of a session's config entries: the entries `ndscatter.ops` and `ndscatter.threads` of the
 library, and the host's entry `session.set_denormal_as_zero`, which must not change results of
-scatters."""
+scatters. Also tests the library's lines in the log and in the profile of a session."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto
@@ -19,8 +22,10 @@ import subnormal_cases
 from common import (
     FLOAT,
     HAS_CACHE,
+    HOST,
     LIBRARY,
     OWN,
+    ROOT,
     any_indices,
     assert_same,
     counting,
@@ -34,11 +39,19 @@ from common import (
     values,
 )
 
+sys.path.append(str(ROOT / "adapters/onnxruntime/examples"))
+from rewrite_domain import rewrite_model  # noqa: E402
+
+# A host from onnxruntime 1.24 on reports all config entries to the library. The library asks an
+# older host for a list of likely keys.
+lists_entries = pytest.mark.skipif(HOST < (1, 24), reason="this host does not list config entries")
+
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 # The operators of ONNX's domain in the test model. The operator Scatter is missing, because the
 # model's opset does not contain it.
 OPERATORS = ["ScatterND", "ScatterElements", *(["TensorScatter"] if HAS_CACHE else [])]
+NAMES = ["ScatterND", "ScatterElements", "Scatter", "TensorScatter"]
 
 
 def all_operators() -> bytes:
@@ -159,22 +172,105 @@ def test_options_differ(rng) -> None:
 
 
 def test_library_given_twice(rng) -> None:
-    """The options of a session register the library twice. A host may refuse this with an
-    exception. If the host does not refuse it, the session gives correct results."""
-    made = options()
+    """The second registration on the same options changes nothing."""
+    made = options(entries={"ndscatter.threads": "1"})
+    made.register_custom_ops_library(str(LIBRARY))
     serialized = one_node("ScatterND", FLOAT, (None, None, None))
+    ran = ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
     feeds = {
         "data": values(rng, FLOAT, (4, 2)),
         "indices": np.array([[1]]),
         "updates": values(rng, FLOAT, (1, 2)),
     }
-    try:
+    with counting() as count:
+        assert_same(run(ran, **feeds), reference.scatter_nd(*feeds.values()))
+    assert count.done.runs == 1
+
+
+def test_second_registration_with_other_entries() -> None:
+    made = options(entries={"ndscatter.ops": "Scatter"})
+    made.add_session_config_entry("ndscatter.ops", "Scatter,ScatterND")
+    with pytest.raises(Exception) as raised:
         made.register_custom_ops_library(str(LIBRARY))
-        ran = ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001  (hosts raise different types)
-        assert "ScatterND" in str(error) or "domain" in str(error).lower()
-        return
-    assert_same(run(ran, **feeds), reference.scatter_nd(*feeds.values()))
+    assert "before the first registration" in str(raised.value)
+    made.add_session_config_entry("ndscatter.ops", " Scatter ,")
+    made.register_custom_ops_library(str(LIBRARY))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "ndscatter.thread",
+        "ndscatter_threads",
+        "ndscatter.num_threads",
+        "ndscatter.operators",
+        pytest.param("NDScatter.ops", marks=lists_entries),
+        pytest.param("ndscater.anything", marks=lists_entries),
+    ],
+)
+def test_misspelt_entry(key) -> None:
+    with pytest.raises(Exception) as raised:
+        options(entries={key: "1"})
+    message = f'no config entry "{key}"; use "ndscatter.ops" or "ndscatter.threads"'
+    assert message in str(raised.value)
+
+
+@lists_entries
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("ndscatter.threads", 'threads: 1"; set "ndscatter.ops" and "ndscatter.threads" before'),
+        ("ndscatter.thread", 'no config entry "ndscatter.thread"'),
+    ],
+)
+def test_late_entry(key, message) -> None:
+    """An entry that is added after the registration prevents the creation of the session."""
+    made = options()
+    made.add_session_config_entry(key, "1")
+    serialized = one_node("ScatterND", FLOAT, (None, None, None))
+    with pytest.raises(Exception) as raised:
+        ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
+    assert message in str(raised.value)
+
+
+# The host's log and its profile
+
+
+@pytest.mark.parametrize(("entry", "threads"), [(None, "measured"), ("1", "1")])
+def test_log(capfd, entry, threads) -> None:
+    """At the severity INFO (1), the log of a session has the library's config entry and one line for
+    each node."""
+    entries = {"ndscatter.threads": entry} if entry else {}
+    serialized = one_node("ScatterND", FLOAT, (None, None, None))
+    for severity, lines in ((1, 1), (2, 0)):
+        session(serialized, entries=entries, log_severity_level=severity)
+        found = capfd.readouterr().err
+        node_line = rf'ndscatter [\d.]+ runs the node "scatter" \(ScatterND\), threads: {threads}\n'
+        assert len(re.findall(node_line, found)) == lines
+        registered = rf"ndscatter [\d.]+, ops: {','.join(NAMES)}, threads: {threads}\b"
+        assert len(re.findall(registered, found)) == lines
+
+
+def test_profile(rng, tmp_path) -> None:
+    """The profile names a node by its name in the model and by its operator. `rewrite_domain.py`
+    puts "ndscatter" in the name of the node."""
+    plain = onnx.load_from_string(one_node("ScatterND", FLOAT, (None, None, None)))
+    plain.graph.node.add().CopyFrom(plain.graph.node[0])
+    plain.graph.node[1].name = ""
+    plain.graph.node[1].input[0], plain.graph.node[0].output[0] = "between", "between"
+    rewritten, count = rewrite_model(plain)
+    assert count == 2
+    ran = session(
+        rewritten.SerializeToString(),
+        enable_profiling=True,
+        profile_file_prefix=str(tmp_path / "profile"),
+    )
+    data, updates = values(rng, FLOAT, (4, 2)), values(rng, FLOAT, (1, 2))
+    run(ran, data=data, indices=np.array([[1]]), updates=updates)
+    events = json.loads(Path(ran.end_profiling()).read_text())
+    nodes = [(event["name"], event["args"]["op_name"]) for event in events if event["cat"] == "Node"]
+    assert ("ndscatter/scatter_kernel_time", "ScatterND") in nodes
+    assert ("ndscatter/1_kernel_time", "ScatterND") in nodes
 
 
 # Subnormal numbers

@@ -41,7 +41,7 @@ class Cores:
 
     def __init__(self, threads: int):
         self.plain, self.extended = ov.Core(), ov.Core()
-        ndscatter.openvino.add_extension(self.extended)
+        ndscatter.openvino.enable(self.extended)
         self.config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
         self.folder = tempfile.TemporaryDirectory()
 

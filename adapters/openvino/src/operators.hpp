@@ -11,10 +11,11 @@
 #include <openvino/op/scatter_update.hpp>
 
 #include "call.hpp"
+#include "runs.hpp"
 
 namespace ndscatter {
 
-// The structs below are the rules of one operator each.
+// The structs below are the rules of one operator each. `name` is the type of the node in models and profiles.
 //
 // A node with static shapes that moves fewer than `static_bytes` bytes stays with OpenVINO's kernel. A call of
 // ndscatter takes 1 us longer, because the CPU plugin makes a tensor for each input of an extension's node.
@@ -35,7 +36,8 @@ struct OfGather {
 // ScatterNDUpdate-15, and with the reduction `none` ScatterNDUpdate-4.
 struct NdUpdate : OfScatter {
     using Base = ov::op::v15::ScatterNDUpdate;
-    static constexpr const char* name = "NdsScatterNDUpdate";
+    static constexpr const char* name = "ndscatter.ScatterNDUpdate";
+    static constexpr Counted counted = Counted::nd_update;
     static constexpr size_t static_bytes = size_t{1} << 20;
     static void copy_attributes(const Base& from, Base& to) { to.set_reduction(from.get_reduction()); }
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -44,7 +46,8 @@ struct NdUpdate : OfScatter {
 // ScatterUpdate-3.
 struct Update : OfScatter {
     using Base = ov::op::v3::ScatterUpdate;
-    static constexpr const char* name = "NdsScatterUpdate";
+    static constexpr const char* name = "ndscatter.ScatterUpdate";
+    static constexpr Counted counted = Counted::update;
     static constexpr size_t static_bytes = size_t{1} << 20;
     static void copy_attributes(const Base&, Base&) {}
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -53,7 +56,8 @@ struct Update : OfScatter {
 // ScatterElementsUpdate-12, and with the reduction `none` ScatterElementsUpdate-3.
 struct ElementsUpdate : OfScatter {
     using Base = ov::op::v12::ScatterElementsUpdate;
-    static constexpr const char* name = "NdsScatterElementsUpdate";
+    static constexpr const char* name = "ndscatter.ScatterElementsUpdate";
+    static constexpr Counted counted = Counted::elements_update;
     static constexpr size_t static_bytes = size_t{128} << 10;
     static void copy_attributes(const Base& from, Base& to);
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -62,7 +66,8 @@ struct ElementsUpdate : OfScatter {
 // GatherND-8.
 struct GatherNd : OfGather {
     using Base = ov::op::v8::GatherND;
-    static constexpr const char* name = "NdsGatherND";
+    static constexpr const char* name = "ndscatter.GatherND";
+    static constexpr Counted counted = Counted::gather_nd;
     static constexpr size_t static_bytes = size_t{512} << 10;
     static ov::Shape output_shape(const Base& node, const ov::TensorVector& inputs);
     static void copy_attributes(const Base& from, Base& to) { to.set_batch_dims(from.get_batch_dims()); }
@@ -72,7 +77,8 @@ struct GatherNd : OfGather {
 // GatherElements-6.
 struct GatherElements : OfGather {
     using Base = ov::op::v6::GatherElements;
-    static constexpr const char* name = "NdsGatherElements";
+    static constexpr const char* name = "ndscatter.GatherElements";
+    static constexpr Counted counted = Counted::gather_elements;
     static constexpr size_t static_bytes = size_t{128} << 10;
     static ov::Shape output_shape(const Base&, const ov::TensorVector& inputs) { return inputs[1].get_shape(); }
     static void copy_attributes(const Base& from, Base& to) { to.set_axis(from.get_axis()); }
@@ -119,6 +125,7 @@ public:
             outputs[0].set_shape(Rules::output_shape(*this, inputs));
             Described output(outputs[0]);
             if (done(Rules::run(*this, inputs, output.get()))) {
+                count_run(Rules::counted);
                 return true;
             }
         }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "call.hpp"
+#include "runs.hpp"
 
 namespace ndscatter {
 
@@ -44,7 +45,11 @@ bool TensorScatter::evaluate(ov::TensorVector& outputs, const ov::TensorVector& 
         positions.emplace(inputs[2]);
     }
     Options options(0);
-    return done(nds_tensor_scatter(cache.get(), update.get(), positions ? positions->get() : nullptr, m_axis, m_mode == "circular", output.get(), options.get()));
+    if (!done(nds_tensor_scatter(cache.get(), update.get(), positions ? positions->get() : nullptr, m_axis, m_mode == "circular", output.get(), options.get()))) {
+        return false;
+    }
+    count_run(Counted::tensor_scatter);
+    return true;
 }
 
 }  // namespace ndscatter

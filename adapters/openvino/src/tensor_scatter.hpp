@@ -10,7 +10,7 @@ namespace ndscatter {
 // each sequence. The output has the type and the shape of the cache.
 class TensorScatter : public ov::op::Op {
 public:
-    OPENVINO_OP("NdsTensorScatter", "ndscatter");
+    OPENVINO_OP("ndscatter.TensorScatter", "ndscatter");
 
     TensorScatter() = default;
     TensorScatter(const ov::OutputVector& inputs, int64_t axis, const std::string& mode);

@@ -17,7 +17,7 @@ def plain():
 @pytest.fixture(scope="session")
 def extended():
     core = ov.Core()
-    ndscatter.openvino.add_extension(core)
+    ndscatter.openvino.enable(core)
     return core
 
 

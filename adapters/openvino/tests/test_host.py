@@ -53,7 +53,7 @@ def test_both_sides_of_the_limits(extended, saved, name):
             shape = lambda sizes: ov.PartialShape([bounds(size) if size == rows else size for size in sizes])
             ps = [opset1.parameter(shape(sizes), kind) for sizes, kind in zip(shapes(rows), kinds)]
             model = extended.read_model(saved([build(ps)], ps))
-            assert (f"Nds{name}" in types(model)) == (rows == limit), rows
+            assert (f"ndscatter.{name}" in types(model)) == (rows == limit), rows
 
 
 def test_constants_are_folded(extended, saved):
@@ -122,7 +122,7 @@ def test_values_of_a_replaced_node_are_known(plain, extended, saved):
     first = opset1.gather(scattered, opset1.constant(np.array(0)), opset1.constant(np.array(0)))
     path = saved([opset1.reshape(x, first, False)], [x])
     models = [core.read_model(path) for core in (plain, extended)]
-    assert "NdsScatterNDUpdate" in types(models[1])
+    assert "ndscatter.ScatterNDUpdate" in types(models[1])
     assert [str(model.output(0).partial_shape) for model in models] == ["[6,4,2]"] * 2
 
 
@@ -138,13 +138,32 @@ def test_elements_without_a_reduction_stay_replaced(extended, saved):
     np.testing.assert_array_equal(compiled([DATA, index, updates])[0], expected)
 
 
+def test_runs_and_profiles(plain, extended, saved):
+    """`runs` counts the runs of the kernels. A profile names a node of an extension "Reference"."""
+    ndscatter.openvino.enable(extended)
+    for core, ran, kind in ((plain, 0, "ScatterNDUpdate"), (extended, 2, "Reference")):
+        compiled = core.compile_model(core.read_model(sums(saved)), "CPU", {"PERF_COUNT": True})
+        before = ndscatter.openvino.runs()
+        request = compiled.create_infer_request()
+        for _ in range(2):
+            np.testing.assert_array_equal(request.infer([DATA, INDICES, UPDATES])[0], SUM)
+        profile = [info for info in request.get_profiling_info() if info.node_name.startswith("ScatterNDUpdate")]
+        assert [info.node_type for info in profile] == [kind]
+        assert ndscatter.openvino.runs() == before | {"ScatterNDUpdate": before["ScatterNDUpdate"] + ran}
+
+
+def test_a_property_that_does_not_exist(extended, saved):
+    with pytest.raises(RuntimeError, match="Unsupported property ndscatter.threads"):
+        extended.compile_model(extended.read_model(sums(saved)), "CPU", {"ndscatter.threads": 2})
+
+
 def test_saved_models(plain, extended, saved, tmp_path):
     path = tmp_path / "own.xml"
     ov.serialize(extended.read_model(sums(saved)), path)
     compiled = extended.compile_model(extended.read_model(path), "CPU")
     np.testing.assert_array_equal(compiled([DATA, INDICES, UPDATES])[0], SUM)
     assert "Reference" in kernels(compiled)
-    with pytest.raises(RuntimeError, match="NdsScatterNDUpdate"):
+    with pytest.raises(RuntimeError, match="ndscatter.ScatterNDUpdate"):
         plain.read_model(path)
 
 
@@ -152,7 +171,7 @@ def test_cached_models(saved, tmp_path):
     path = sums(saved)
     for _ in range(2):
         core = ov.Core()
-        ndscatter.openvino.add_extension(core)
+        ndscatter.openvino.enable(core)
         core.set_property({"CACHE_DIR": str(tmp_path / "cache")})
         compiled = core.compile_model(path, "CPU")
         assert "Reference" in kernels(compiled)

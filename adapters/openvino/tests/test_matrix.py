@@ -6,6 +6,7 @@ from openvino import opset1, opset3, opset4, opset6, opset8, opset12, opset15
 
 import reference
 from conftest import kernels, parameters
+from ndscatter.openvino import runs
 
 TYPES = [np.dtype(name) for name in "f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 ?".split()]
 # Types that OpenVINO converts before the operator: floats to f32, large integers to i32, and booleans to u8.
@@ -135,7 +136,9 @@ def test_results(plain, extended, saved, name, integers, kind):
         path = saved([build(ps)], ps)
         compiled = extended.compile_model(extended.read_model(path), "CPU")
         assert ("Reference" in kernels(compiled)) == (kind != "small"), dtype
+        before = runs()[name.split("-")[0]]
         found = compiled(inputs)[0]
+        assert runs()[name.split("-")[0]] - before == (kind != "small"), dtype
         theirs = plain.compile_model(plain.read_model(path), "CPU")(inputs)[0]
         assert found.dtype == theirs.dtype
         if not differs_from_openvino(name, dtype):

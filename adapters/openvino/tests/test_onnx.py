@@ -6,6 +6,7 @@ from onnx import TensorProto, helper
 
 import reference
 from conftest import kernels
+from ndscatter.openvino import runs
 
 ROWS = 40_000
 NAMES = {"none": "none", "add": "sum", "mul": "prod", "min": "min", "max": "max"}
@@ -97,7 +98,9 @@ def test_tensor_scatter(extended, tmp_path, mode, has_positions):
     first = np.array([0, 7, 9 if mode == "circular" else 4]) if has_positions else np.zeros(3, int)
     inputs = [cache, update] + [first] * has_positions
     path = model(tmp_path, "TensorScatter", inputs, 24, mode=mode, empty_inputs=0 if has_positions else 1)
+    before = runs()["TensorScatter"]
     found, is_ours = run(extended, path, inputs)
+    assert runs()["TensorScatter"] == before + 1
     expected = cache.copy()
     for sequence, start in enumerate(first):
         for row in range(3):

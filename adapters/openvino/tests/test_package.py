@@ -1,5 +1,6 @@
 """The package: the library, its symbols, releases of OpenVINO, and `replace`."""
 
+import ctypes
 import subprocess
 import sys
 
@@ -12,11 +13,11 @@ import ndscatter.openvino
 import reference
 
 
-def test_the_library_exports_one_function():
+def test_the_library_exports_two_functions():
     nm = subprocess.run(
         ["nm", "-D", "--defined-only", ndscatter.openvino.library_path()], capture_output=True, text=True, check=True
     )
-    assert [line.split()[-1] for line in nm.stdout.splitlines()] == ["create_extensions"]
+    assert [line.split()[-1] for line in nm.stdout.splitlines()] == ["create_extensions", "ndscatter_openvino_runs"]
 
 
 def test_another_release_is_an_error(monkeypatch):
@@ -24,7 +25,14 @@ def test_another_release_is_an_error(monkeypatch):
     with pytest.raises(ImportError, match="OpenVINO 2024.0.0 is installed"):
         ndscatter.openvino.library_path()
     with pytest.raises(ImportError, match="build it again"):
-        ndscatter.openvino.add_extension(ov.Core())
+        ndscatter.openvino.enable(ov.Core())
+
+
+def test_runs_of_an_unknown_operator():
+    """The exported function returns 0 for a name that is not an operator, and for a null pointer."""
+    count = ctypes.CDLL(ndscatter.openvino.library_path()).ndscatter_openvino_runs
+    count.restype = ctypes.c_uint64
+    assert [count(name) for name in (b"Add", b"", None)] == [0, 0, 0]
 
 
 def built(size):
@@ -50,7 +58,7 @@ def test_replace():
     assert ndscatter.openvino.replace(model) == 3
     names = [node.get_type_name() for node in model.get_ordered_ops()]
     assert names.count("ScatterNDUpdate") == 1, "the scatter of a shape stays"
-    assert [node.get_friendly_name() for node in model.get_ordered_ops() if node.get_type_name() == "NdsScatterNDUpdate"] == ["first"]
+    assert [node.get_friendly_name() for node in model.get_ordered_ops() if node.get_type_name() == "ndscatter.ScatterNDUpdate"] == ["first"]
     random = np.random.default_rng(1)
     data, updates = random.standard_normal((50_000, 8), np.float32), random.standard_normal((3, 8), np.float32)
     rows = np.array([[5], [7], [9]])
@@ -81,14 +89,14 @@ def test_replace_in_bodies():
     assert ndscatter.openvino.replace(model) == 6
     body = branch.get_then_body()
     scatter = next(node for node in body.get_ops() if node.get_friendly_name() == "first")
-    assert scatter.get_type_name() == "NdsScatterNDUpdate"
+    assert scatter.get_type_name() == "ndscatter.ScatterNDUpdate"
     assert scatter.get_rt_info()["mark"].value == "kept"
 
 
 def test_small_operators_stay():
     model = built(50)
     assert ndscatter.openvino.replace(model) == 0
-    assert not any(node.get_type_name().startswith("Nds") for node in model.get_ops())
+    assert not any(node.get_type_name().startswith("ndscatter.") for node in model.get_ops())
 
 
 # A model outlives the factory or the core that loaded the library.
@@ -106,7 +114,7 @@ assert compiled(inputs)[0].sum() == 8
 EXTENDED = """
 import openvino as ov, ndscatter.openvino as nds
 core = ov.Core()
-nds.add_extension(core)
+nds.enable(core)
 """
 
 

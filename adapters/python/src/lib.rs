@@ -13,7 +13,7 @@
 //! | `threads` | the pool of a call, and Python's lock |
 //! | `failure` | conversion of errors to exceptions |
 //! | `about` | version, instruction set, number of threads, machine |
-//! | `onnxruntime` | the entry point for ONNX Runtime |
+//! | `onnxruntime` | the entry point for ONNX Runtime, and counts of runs |
 //! | `torch` | kernels for PyTorch |
 
 use pyo3::prelude::*;
@@ -47,6 +47,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     moves::register(module)?;
     at::register(module)?;
     bincount::register(module)?;
+    onnxruntime::register(module)?;
     torch::register(module)?;
     Ok(())
 }

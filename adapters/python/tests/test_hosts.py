@@ -1,17 +1,13 @@
-"""Tests calls with tensors of PyTorch and JAX, and the library of custom operators for ONNX
-Runtime."""
+"""Tests calls with tensors of PyTorch and JAX."""
 
 import gc
 
 import jax.numpy as jnp
 import numpy as np
-import onnx
-import onnxruntime as runtime
 import pytest
 import torch
 
 import ndscatter
-from ndscatter.onnxruntime import library_path
 
 
 TYPES = [
@@ -128,37 +124,3 @@ def test_jax(name):
     out = np.asarray(data).copy()
     ndscatter.scatter_update(data, [1], updates[:1], out=out)
     assert out[1].all()
-
-
-def test_onnxruntime_loads_the_library():
-    options = runtime.SessionOptions()
-    options.register_custom_ops_library(library_path())
-    model = scatter_nd_model()
-    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    data = np.zeros((3, 2), "f4")
-    indices, updates = np.array([[1], [1]]), np.ones((2, 2), "f4")
-    (result,) = session.run(None, {"data": data, "indices": indices, "updates": updates})
-    assert result.tolist() == [[0, 0], [2, 2], [0, 0]]
-    assert runs() > 0, "the kernel has run"
-
-
-def runs():
-    import ctypes
-
-    count = ctypes.CDLL(library_path()).ndscatter_onnxruntime_runs
-    count.restype = ctypes.c_size_t
-    return count()
-
-
-def scatter_nd_model():
-    helper, types = onnx.helper, onnx.TensorProto
-    node = helper.make_node("ScatterND", ["data", "indices", "updates"], ["out"], reduction="add")
-    inputs = [
-        helper.make_tensor_value_info("data", types.FLOAT, ["r", "w"]),
-        helper.make_tensor_value_info("indices", types.INT64, ["n", 1]),
-        helper.make_tensor_value_info("updates", types.FLOAT, ["n", "w"]),
-    ]
-    outputs = [helper.make_tensor_value_info("out", types.FLOAT, ["r", "w"])]
-    graph = helper.make_graph([node], "scatter", inputs, outputs)
-    opsets = [helper.make_opsetid("", 18)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()

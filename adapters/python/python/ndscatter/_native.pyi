@@ -39,5 +39,6 @@ from ndscatter import write_paged as write_paged
 __version__: str
 
 def _scatter_at(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> bool: ...
+def _onnxruntime_runs() -> dict[str, int]: ...
 
 torch: Any

@@ -3,7 +3,7 @@
 >>> import openvino as ov
 >>> import ndscatter.openvino
 >>> core = ov.Core()
->>> ndscatter.openvino.add_extension(core)
+>>> ndscatter.openvino.enable(core)
 
 Every model that ``core`` reads afterwards uses the kernels. Models that are not read from a file, for example
 models that were converted from PyTorch, need :func:`replace`.
@@ -11,6 +11,7 @@ models that were converted from PyTorch, need :func:`replace`.
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import openvino
@@ -18,11 +19,11 @@ from openvino.utils.node_factory import NodeFactory
 
 from ._built_with import OPENVINO
 
-__all__ = ["add_extension", "library_path", "replace"]
+__all__ = ["enable", "library_path", "replace", "runs"]
 
 # The operators of OpenVINO that have a replacement: name, versions, and the name of the replacement.
 _REPLACEMENTS = {
-    (name, version): f"Nds{name}"
+    (name, version): f"ndscatter.{name}"
     for name, versions in {
         "ScatterNDUpdate": ("opset4", "opset15"),
         "ScatterUpdate": ("opset3",),
@@ -53,12 +54,25 @@ def library_path() -> str:
     raise ImportError("the package ndscatter-openvino has no library; install it again")
 
 
-def add_extension(core: openvino.Core) -> None:
+def enable(core: openvino.Core) -> None:
     """Make all models that ``core`` reads later use ndscatter's kernels.
 
-    The device must be a CPU, because other devices do not run operators of extensions.
+    The device must be a CPU, because other devices do not run operators of extensions. A second call with the
+    same core changes nothing.
     """
     core.add_extension(library_path())
+
+
+def runs() -> dict[str, int]:
+    """Return the number of successful runs of each operator on ndscatter's kernels.
+
+    The numbers count the runs of all models since the process began. An operator that stays 0 while its model
+    runs is computed by OpenVINO's own kernel.
+    """
+    count = ctypes.CDLL(library_path()).ndscatter_openvino_runs
+    count.restype = ctypes.c_uint64
+    names = dict.fromkeys(name for name, _ in _REPLACEMENTS)
+    return {name: count(name.encode()) for name in (*names, "TensorScatter")}
 
 
 def replace(model: openvino.Model) -> int:

@@ -6,6 +6,7 @@
 //! | `connection` | PyTorch's C functions and threads |
 //! | `tensor` | PyTorch's tensors as addresses and layouts |
 //! | `call` | the function and the arguments of a call |
+//! | `counts` | the numbers of calls per function |
 //! | `dispatch` | the steps of a call; which module has the rules of a function |
 //! | `scattering`, `put`, `embedding`, `gathers` | the rules of PyTorch's functions, and the calls that gain |
 //! | `indices` | lists of index tensors |
@@ -20,6 +21,7 @@
 
 mod call;
 mod connection;
+mod counts;
 mod dispatch;
 mod embedding;
 mod gate;
@@ -37,6 +39,7 @@ use pyo3::prelude::*;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let torch = PyModule::new(module.py(), "torch")?;
     torch.add_function(wrap_pyfunction!(connection::connect, &torch)?)?;
+    counts::register(&torch)?;
     python::register(&torch)?;
     native::register(&torch)?;
     gate::register(&torch)?;

@@ -3,9 +3,12 @@
 //! This module does not know the rules of any function.
 
 use ndscatter::ScatterError;
+use pyo3::PyResult;
+use pyo3::exceptions::PyKeyError;
 use smallvec::SmallVec;
 
 use super::connection::NoResult;
+use super::counts::Reason;
 use super::tensor::Tensor;
 
 /// A function of PyTorch that kernels of the crate run.
@@ -51,6 +54,13 @@ impl Function {
         ("take", Self::Take),
         ("gather", Self::Gather),
     ];
+
+    /// Returns the function with this name in Python.
+    pub(super) fn named(name: &str) -> PyResult<Self> {
+        let known = Self::ALL.iter().find(|(known, _)| *known == name);
+        let &(_, function) = known.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        Ok(function)
+    }
 
     /// The limits of the calls that the crate may run faster than PyTorch.
     pub(super) const fn limits(self) -> Limits {
@@ -149,11 +159,11 @@ pub(super) struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Returns the index tensor of a function with one index tensor. Returns `None` if its element
-    /// type is not an integer type of PyTorch's indices.
-    pub(super) fn index(&self) -> Option<&Tensor> {
-        let index = self.indices.first()?.as_ref();
-        index.filter(|index| index.is_index())
+    /// Returns the index tensor of a function with one index tensor.
+    pub(super) fn index(&self) -> Result<&Tensor, Reason> {
+        let index = self.indices.first().and_then(Option::as_ref);
+        let index = index.ok_or(Reason::Shape)?;
+        index.is_index().then_some(index).ok_or(Reason::Dtype)
     }
 
     /// Returns the table of a gather: the argument `self`.
@@ -162,15 +172,43 @@ impl Arguments<'_> {
     }
 
     /// Returns the axis `dim`, counted from 0. PyTorch treats a tensor of rank 0 as a vector.
-    /// Returns `None` if the tensor has no such axis.
-    pub(super) fn axis(&self, tensor: &Tensor) -> Option<usize> {
-        let rank = i64::try_from(tensor.shape.len().max(1)).ok()?;
+    pub(super) fn axis(&self, tensor: &Tensor) -> Result<usize, Reason> {
+        let rank = i64::try_from(tensor.shape.len().max(1)).map_err(|_| Reason::Shape)?;
         let axis = if self.dim < 0 {
             self.dim + rank
         } else {
             self.dim
         };
-        usize::try_from(axis).ok().filter(|_| axis < rank)
+        let inside = usize::try_from(axis).ok().filter(|_| axis < rank);
+        inside.ok_or(Reason::Argument)
+    }
+}
+
+/// Why a step of a call has no result.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// PyTorch's own kernel must run the call. The output is unchanged.
+    Declined(Reason),
+    /// The call failed, and may have written a part of the output.
+    Failed(NoResult),
+}
+
+impl From<Reason> for Stop {
+    fn from(reason: Reason) -> Self {
+        Self::Declined(reason)
+    }
+}
+
+impl From<NoResult> for Stop {
+    /// PyTorch's own kernel runs the calls that the crate refuses. The error `PoolFailed` remains an
+    /// error, because a call with this error may have written a part of the output.
+    fn from(failed: NoResult) -> Self {
+        match failed {
+            NoResult::Error(error) if !matches!(error, ScatterError::PoolFailed { .. }) => {
+                Self::Declined(Reason::from(&error))
+            }
+            failed => Self::Failed(failed),
+        }
     }
 }
 
@@ -182,8 +220,8 @@ pub(super) trait Call<'a>: Sized {
         true
     }
 
-    /// Checks the arguments. Returns `None` if PyTorch's own kernel must run the call.
-    fn of(function: Function, arguments: &'a Arguments<'a>) -> Option<Self>;
+    /// Checks the arguments. Returns the reason if PyTorch's own kernel must run the call.
+    fn of(function: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason>;
 
     /// Whether the crate runs this call faster than PyTorch.
     fn gains(&self) -> bool;
@@ -193,19 +231,6 @@ pub(super) trait Call<'a>: Sized {
         &[]
     }
 
-    /// Runs the call. Returns false if the crate refuses the call.
-    fn run(&self) -> Result<bool, NoResult>;
-}
-
-/// Converts an error of the crate to the value false, so that PyTorch's own kernel runs the call.
-/// The error `PoolFailed` remains an error, because a call with this error may have written a part
-/// of the output.
-pub(super) fn refused(result: Result<(), NoResult>) -> Result<bool, NoResult> {
-    match result {
-        Ok(()) => Ok(true),
-        Err(NoResult::Error(error)) if !matches!(error, ScatterError::PoolFailed { .. }) => {
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
+    /// Runs the call.
+    fn run(&self) -> Result<(), Stop>;
 }

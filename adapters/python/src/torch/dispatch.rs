@@ -4,10 +4,8 @@
 //! dispatches a call to a kernel. `python` and `native` read the arguments of a call from Python
 //! objects and from C structs.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::call::{Arguments, Call, Function};
-use super::connection::NoResult;
+use super::call::{Arguments, Call, Function, Stop};
+use super::counts::{Reason, count_declined, count_run};
 use super::embedding::Embedding;
 use super::gathers::{Gathering, Indexing};
 use super::put::{FlatPut, Put};
@@ -26,16 +24,9 @@ pub(super) enum Step {
     DecideAndRun,
 }
 
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-/// Returns the number of calls that the crate has run in this process.
-pub(super) fn calls() -> u64 {
-    CALLS.load(Ordering::Relaxed)
-}
-
-/// Performs a step of a call. Returns `None` if PyTorch's own kernel must run the call. The output is
-/// then unchanged. Otherwise the crate has decided to run the call, or has run it. The returned shape
-/// is the shape of the result of a gather, and empty for other functions.
+/// Performs a step of a call, and counts the call if this is its last step. After `Ok`, the crate has
+/// decided to run the call, or has run it. The returned shape is the shape of the result of a gather,
+/// and empty for other functions.
 ///
 /// If `always` is true, the crate also runs calls that PyTorch's own kernel runs faster.
 pub(super) fn attempt(
@@ -43,7 +34,7 @@ pub(super) fn attempt(
     step: Step,
     arguments: &Arguments<'_>,
     always: bool,
-) -> Result<Option<Dims<usize>>, NoResult> {
+) -> Result<Dims<usize>, Stop> {
     let done = match function {
         Function::IndexPut => perform::<Put>(function, step, arguments, always),
         Function::FlatPut => perform::<FlatPut<'_>>(function, step, arguments, always),
@@ -56,8 +47,10 @@ pub(super) fn attempt(
         }
         _ => perform::<Scattering<'_>>(function, step, arguments, always),
     };
-    if step != Step::Decide && matches!(done, Ok(Some(_))) {
-        CALLS.fetch_add(1, Ordering::Relaxed);
+    match &done {
+        Ok(_) if step != Step::Decide => count_run(function),
+        Err(Stop::Declined(reason)) => count_declined(function, *reason),
+        _ => {}
     }
     done
 }
@@ -67,17 +60,17 @@ fn perform<'a, C: Call<'a>>(
     step: Step,
     arguments: &'a Arguments<'a>,
     always: bool,
-) -> Result<Option<Dims<usize>>, NoResult> {
-    if step != Step::Run && !always && !C::may_gain(function, arguments) {
-        return Ok(None);
+) -> Result<Dims<usize>, Stop> {
+    let decides = step != Step::Run && !always;
+    if decides && !C::may_gain(function, arguments) {
+        return Err(Reason::Slower.into());
     }
-    let Some(call) = C::of(function, arguments) else {
-        return Ok(None);
-    };
-    let is_taken = match step {
-        Step::Run => call.run()?,
-        Step::Decide => always || call.gains(),
-        Step::DecideAndRun => (always || call.gains()) && call.run()?,
-    };
-    Ok(is_taken.then(|| call.result_shape().into()))
+    let call = C::of(function, arguments)?;
+    if decides && !call.gains() {
+        return Err(Reason::Slower.into());
+    }
+    if step != Step::Decide {
+        call.run()?;
+    }
+    Ok(call.result_shape().into())
 }

@@ -6,8 +6,9 @@
 
 use ndscatter::{AnyView, Bounds, Execution, Reduction, TensorView, profile};
 
-use super::call::{Arguments, Call, Function, refused};
-use super::connection::{NoResult, run};
+use super::call::{Arguments, Call, Function, Stop};
+use super::connection::run;
+use super::counts::Reason;
 use super::tensor::Tensor;
 use crate::value::Value;
 
@@ -20,23 +21,23 @@ pub(super) struct Embedding<'a> {
 }
 
 impl<'a> Call<'a> for Embedding<'a> {
-    fn of(_: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
+    fn of(_: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason> {
         let call = Self {
             output: &arguments.output,
             index: arguments.index()?,
-            gradient: arguments.updates.as_ref()?,
+            gradient: arguments.updates.as_ref().ok_or(Reason::Shape)?,
             padding: arguments.dim,
         };
         let fits = call.output.has_common_type() && call.gradient.has_type_of(call.output);
-        fits.then_some(call)
+        fits.then_some(call).ok_or(Reason::Dtype)
     }
 
     fn gains(&self) -> bool {
         true
     }
 
-    fn run(&self) -> Result<bool, NoResult> {
-        refused(run(|pool| {
+    fn run(&self) -> Result<(), Stop> {
+        run(|pool| {
             let rows = profile::torch::index_copy(0)
                 .bounds(Bounds::Skip)
                 .execution(Execution::new().pool(pool));
@@ -56,6 +57,7 @@ impl<'a> Call<'a> for Embedding<'a> {
             }
             let row = zeros(&shape)?;
             rows.in_place(self.output.view_mut()?, TensorView::from(&padding), row)
-        }))
+        })?;
+        Ok(())
     }
 }

@@ -6,6 +6,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::call::Function;
+use super::counts::{Reason, count_declined};
 use super::tensor::elements;
 
 /// A kernel that passes each call, with all arguments, to the kernel `small` or to the kernel
@@ -22,18 +24,27 @@ pub(super) struct Gate {
     /// these arguments is a tensor or a list of tensors. The number of elements of each tensor in a
     /// list is compared separately.
     counted: Vec<usize>,
+    /// The function whose count has the calls that run on the kernel `small`.
+    function: Function,
 }
 
 #[pymethods]
 impl Gate {
     #[new]
-    fn new(small: Py<PyAny>, large: Py<PyAny>, least: usize, counted: Vec<usize>) -> Self {
-        Self {
+    fn new(
+        small: Py<PyAny>,
+        large: Py<PyAny>,
+        least: usize,
+        counted: Vec<usize>,
+        function: &str,
+    ) -> PyResult<Self> {
+        Ok(Self {
             small,
             large,
             least,
             counted,
-        }
+            function: Function::named(function)?,
+        })
     }
 
     #[pyo3(signature = (*arguments, **options))]
@@ -48,7 +59,10 @@ impl Gate {
         };
         let kernel = match self.counted.iter().any(is_large) {
             true => &self.large,
-            false => &self.small,
+            false => {
+                count_declined(self.function, Reason::Size);
+                &self.small
+            }
         };
         kernel.bind(arguments.py()).call(arguments, options)
     }

@@ -5,8 +5,9 @@
 
 use ndscatter::{DType, Execution, Gather, profile};
 
-use super::call::{Arguments, Call, Function, refused};
-use super::connection::{NoResult, run};
+use super::call::{Arguments, Call, Function, Stop};
+use super::connection::run;
+use super::counts::Reason;
 use super::indices::IndexedTable;
 use super::tensor::Tensor;
 use crate::array::Dims;
@@ -18,9 +19,9 @@ pub(super) struct Indexing<'a> {
 }
 
 impl<'a> Call<'a> for Indexing<'a> {
-    fn of(_: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
+    fn of(_: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason> {
         let indexed = IndexedTable::of(arguments.table(), &arguments.indices)?;
-        Some(Self { indexed, arguments })
+        Ok(Self { indexed, arguments })
     }
 
     fn gains(&self) -> bool {
@@ -37,10 +38,10 @@ impl<'a> Call<'a> for Indexing<'a> {
         &self.indexed.slices_shape
     }
 
-    fn run(&self) -> Result<bool, NoResult> {
+    fn run(&self) -> Result<(), Stop> {
         let mut slices = self.arguments.output.clone();
         if slices.shape != self.indexed.slices_shape {
-            return Ok(false);
+            return Err(Reason::Shape.into());
         }
         slices.permute(&self.indexed.order);
         self.indexed.run(|indices, pool| {
@@ -62,14 +63,14 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Call<'a> for Gathering<'a> {
-    fn of(function: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
+    fn of(function: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason> {
         let (index, table) = (arguments.index()?, arguments.table());
         let axis = arguments.axis(table)?;
         let mut shape = index.shape.clone();
         let (gather, table) = match function {
             Function::IndexSelect => {
                 if index.shape.len() > 1 || table.shape.is_empty() {
-                    return None;
+                    return Err(Reason::Shape);
                 }
                 shape = table.shape.clone();
                 shape[axis] = index.elements();
@@ -79,19 +80,20 @@ impl<'a> Call<'a> for Gathering<'a> {
                 )
             }
             // `take` addresses the elements of the table in row-major order.
-            Function::Take => (Gather::along(0), table.flat()?),
+            Function::Take => (Gather::along(0), table.flat().ok_or(Reason::Layout)?),
             _ => (profile::torch::gather(axis.cast_signed()), table.clone()),
         };
         let fits = table.has_common_type()
             && (index.dtype == DType::I64 || function == Function::IndexSelect);
-        fits.then_some(Self {
+        let call = fits.then_some(Self {
             function,
             gather,
             table,
             index,
             shape,
             arguments,
-        })
+        });
+        call.ok_or(Reason::Dtype)
     }
 
     fn gains(&self) -> bool {
@@ -114,12 +116,13 @@ impl<'a> Call<'a> for Gathering<'a> {
         &self.shape
     }
 
-    fn run(&self) -> Result<bool, NoResult> {
+    fn run(&self) -> Result<(), Stop> {
         let output = &self.arguments.output;
-        refused(run(|pool| {
+        run(|pool| {
             let gather = (self.gather.clone()).execution(Execution::new().pool(pool));
             let (table, index) = (self.table.view()?, self.index.view()?);
             gather.write_into(table, index, output.view_written(self.arguments.is_new)?)
-        }))
+        })?;
+        Ok(())
     }
 }

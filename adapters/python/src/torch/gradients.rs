@@ -195,7 +195,7 @@ impl Options {
 }
 
 fn tensor(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    Tensor::of(object).ok_or_else(|| {
+    Tensor::of(object).map_err(|_| {
         PyTypeError::new_err(format!(
             "`{name}` is not a CPU tensor of a supported element type"
         ))

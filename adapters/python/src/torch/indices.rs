@@ -3,10 +3,11 @@
 //! This module knows PyTorch's rules for such lists. It does not know what a call does with the
 //! slices that the indices address.
 
-use ndscatter::{AnyView, Pool, ScatterError, TensorView};
+use ndscatter::{AnyView, DType, Pool, ScatterError, TensorView};
 
-use super::call::refused;
-use super::connection::{NoResult, run};
+use super::call::Stop;
+use super::connection::run;
+use super::counts::Reason;
 use super::tensor::Tensor;
 use crate::array::{Dims, elements_of};
 use crate::tuples::{Tuples, positions};
@@ -50,12 +51,15 @@ const SPREAD: usize = 4;
 const LONG_SLICE: usize = 4;
 
 impl IndexedTable {
-    /// Returns `None` if PyTorch's own kernel must run the call.
-    pub(super) fn of(table: &Tensor, indices: &[Option<Tensor>]) -> Option<Self> {
+    /// Returns the reason if PyTorch's own kernel must run the call.
+    pub(super) fn of(table: &Tensor, indices: &[Option<Tensor>]) -> Result<Self, Reason> {
         let mut table = table.clone();
         let rank = table.shape.len();
-        if indices.len() > rank || !table.has_common_type() {
-            return None;
+        if indices.len() > rank {
+            return Err(Reason::Shape);
+        }
+        if !table.has_common_type() {
+            return Err(Reason::Dtype);
         }
         let (mut axes, mut tensors) = (Dims::<usize>::new(), Vec::new());
         for (axis, index) in indices.iter().enumerate() {
@@ -64,15 +68,20 @@ impl IndexedTable {
                 tensors.push(index.clone());
             }
         }
-        let (&first, &last) = (axes.first()?, axes.last()?);
-        if !tensors.iter().all(Tensor::is_index) {
-            return None;
+        let (Some(&first), Some(&last)) = (axes.first(), axes.last()) else {
+            return Err(Reason::Shape);
+        };
+        if let Some(other) = tensors.iter().find(|tensor| !tensor.is_index()) {
+            return Err(match other.dtype {
+                DType::Bool | DType::U8 => Reason::Mask,
+                _ => Reason::Dtype,
+            });
         }
-        let shape = broadcast(tensors.iter())?;
+        let shape = broadcast(tensors.iter()).ok_or(Reason::Shape)?;
         let listed = tensors.iter().map(Tensor::stored_elements);
         let listed = listed.fold(0, usize::saturating_add);
         for tensor in &mut tensors {
-            tensor.expand(&shape)?;
+            tensor.expand(&shape).ok_or(Reason::Shape)?;
         }
         let others: Dims<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
         // In the shape of the slices, the axes of the broadcast indices replace the indexed axes of
@@ -93,11 +102,15 @@ impl IndexedTable {
         axes.extend_from_slice(&others);
         table.permute(&axes);
         let sizes = table.shape[..tensors.len()].into();
-        table.merge_first(tensors.len())?;
+        let is_merged = table.merge_first(tensors.len());
+        is_merged.ok_or(Reason::Layout)?;
         if tensors.len() > 1 {
-            tensors = merged(tensors.iter().all(Tensor::is_aligned).then_some(tensors)?);
+            if !tensors.iter().all(Tensor::is_aligned) {
+                return Err(Reason::Layout);
+            }
+            tensors = merged(tensors);
         }
-        Some(Self {
+        Ok(Self {
             table,
             sizes,
             shape,
@@ -139,28 +152,27 @@ impl IndexedTable {
             && self.count() > self.listed.saturating_mul(SPREAD)
     }
 
-    /// Runs `call` with the position of each slice along the first axis of the table. Returns false
-    /// if the crate refuses the call.
+    /// Runs `call` with the position of each slice along the first axis of the table.
     pub(super) fn run(
         &self,
         call: impl FnOnce(AnyView<'_>, &dyn Pool) -> Result<(), ScatterError>,
-    ) -> Result<bool, NoResult> {
+    ) -> Result<(), Stop> {
         if let [index] = &self.indices[..] {
-            return refused(run(|pool| call(index.view()?, pool)));
+            run(|pool| call(index.view()?, pool))?;
+            return Ok(());
         }
-        let Some(positions) = self.positions()? else {
-            return Ok(false);
-        };
-        refused(run(|pool| {
+        let positions = self.positions()?;
+        run(|pool| {
             let indices = TensorView::contiguous(&positions, &self.shape)?;
             call(indices.into(), pool)
-        }))
+        })?;
+        Ok(())
     }
 
     /// Computes the position of each tuple along the first axis of the table, into which the indexed
-    /// axes are merged. Returns `None` if a coordinate is out of bounds, or if there is no memory
-    /// for the positions.
-    fn positions(&self) -> Result<Option<Vec<isize>>, NoResult> {
+    /// axes are merged. PyTorch's own kernel must run the call if a coordinate is out of bounds, or if
+    /// there is no memory for the positions.
+    fn positions(&self) -> Result<Vec<isize>, Stop> {
         let lines = |row| self.indices.iter().map(|index| index.line(row)).collect();
         let last = self.indices.first().and_then(|index| index.shape.last());
         let tuples = Tuples {
@@ -169,11 +181,11 @@ impl IndexedTable {
         };
         // The allocator returns memory of zeros, without a pass over it.
         let Ok(mut found) = bytemuck::try_zeroed_vec(self.count()) else {
-            return Ok(None);
+            return Err(Reason::Error.into());
         };
         let are_inside =
             found.is_empty() || run(|pool| Ok(positions(tuples, &self.sizes, pool, &mut found)))?;
-        Ok(are_inside.then_some(found))
+        are_inside.then_some(found).ok_or(Reason::Error.into())
     }
 }
 

@@ -2,7 +2,7 @@
 //! the functions of [`TABLE`].
 //!
 //! This module reads the C structs of a call. `shim.cpp` has the same structs. [`ABI`] changes with
-//! these structs, with the list of functions, and with the meaning of a value.
+//! these structs, with the lists of functions and reasons, and with the meaning of a value.
 
 #![allow(unsafe_code, reason = "structs that the C++ kernels fill")]
 
@@ -14,12 +14,13 @@ use ndscatter_host::cross;
 use ndscatter_host::dlpack::DLTensor;
 use pyo3::prelude::*;
 
-use super::call::{Alpha, Arguments, Function, Limits};
+use super::call::{Alpha, Arguments, Function, Limits, Stop};
+use super::counts::{Reason, count_declined};
 use super::dispatch::{self, Step};
 use super::tensor::Tensor;
 
 /// Version of the structs of this module. The C++ kernels are used only if their version is equal.
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 
 /// Number of sizes for which a gather has room.
 const MOST_AXES: usize = 64;
@@ -67,6 +68,7 @@ struct Table {
     call_size: u32,
     attempt: unsafe extern "C" fn(*mut RawCall) -> i32,
     error: extern "C" fn() -> *const c_char,
+    decline: extern "C" fn(u32, u32),
     /// The limits of each function of [`Function::ALL`].
     limits: *const Limits,
 }
@@ -89,6 +91,7 @@ static TABLE: Table = Table {
     call_size: size_of::<RawCall>() as u32,
     attempt,
     error,
+    decline,
     limits: (&raw const LIMITS).cast(),
 };
 
@@ -112,13 +115,12 @@ unsafe extern "C" fn attempt(raw: *mut RawCall) -> i32 {
     let raw = unsafe { &mut *raw };
     let done = cross(|| {
         // SAFETY: contract of this function.
-        let Some((function, step, arguments)) = (unsafe { read(raw) }) else {
-            return Ok(false);
-        };
-        let done = dispatch::attempt(function, step, &arguments, raw.always);
-        // SAFETY: contract of this function.
-        let fits = done.map(|shape| shape.is_some_and(|shape| unsafe { write_shape(raw, &shape) }));
-        fits.map_err(|failed| failed.to_string())
+        let done = unsafe { perform(raw) };
+        match done {
+            Ok(()) => Ok(true),
+            Err(Stop::Declined(_)) => Ok(false),
+            Err(Stop::Failed(failed)) => Err(failed.to_string()),
+        }
     });
     let failed = match done {
         Ok(Ok(done)) => return done.into(),
@@ -131,6 +133,36 @@ unsafe extern "C" fn attempt(raw: *mut RawCall) -> i32 {
     -1
 }
 
+/// Performs a step of a call, and counts a call that PyTorch's own kernel must run.
+///
+/// # Safety
+///
+/// As for [`attempt`].
+unsafe fn perform(raw: &mut RawCall) -> Result<(), Stop> {
+    // A call of an unknown function, which the shim does not make, is not counted.
+    let &(_, function) = Function::ALL
+        .get(raw.function as usize)
+        .ok_or(Reason::Error)?;
+    let decline = |reason: Reason| {
+        count_declined(function, reason);
+        reason
+    };
+    // SAFETY: contract of this function.
+    let (step, arguments) = unsafe { read(raw) }.map_err(decline)?;
+    let shape = dispatch::attempt(function, step, &arguments, raw.always)?;
+    // SAFETY: contract of this function.
+    Ok(unsafe { write_shape(raw, &shape) }.map_err(decline)?)
+}
+
+/// Counts a call that a C++ kernel passes to PyTorch's own kernel. The numbers are positions in
+/// [`Function::ALL`] and in the list of reasons.
+extern "C" fn decline(function: u32, reason: u32) {
+    let function = Function::ALL.get(function as usize);
+    if let (Some(&(_, function)), Some(reason)) = (function, Reason::at(reason)) {
+        count_declined(function, reason);
+    }
+}
+
 /// Returns the text of the last error of a call of this thread. The text is valid until the next
 /// call of this thread.
 extern "C" fn error() -> *const c_char {
@@ -138,23 +170,24 @@ extern "C" fn error() -> *const c_char {
     text.unwrap_or(c"unknown error".as_ptr())
 }
 
-/// Reads a call. Returns `None` if PyTorch's own kernel must run the call.
+/// Reads a call. Returns the reason if PyTorch's own kernel must run the call.
 ///
 /// # Safety
 ///
 /// As for [`attempt`].
-unsafe fn read<'a>(raw: &RawCall) -> Option<(Function, Step, Arguments<'a>)> {
-    let &(_, function) = Function::ALL.get(raw.function as usize)?;
+unsafe fn read<'a>(raw: &RawCall) -> Result<(Step, Arguments<'a>), Reason> {
     let step = match raw.step {
         0 => Step::Decide,
         1 => Step::Run,
         _ => Step::DecideAndRun,
     };
-    // SAFETY: contract of this function.
-    let tensor = |pointer: *const DLTensor| unsafe { Tensor::of_struct(pointer.as_ref()?) };
-    let optional = |pointer: *const DLTensor| match pointer.is_null() {
-        true => Some(None),
-        false => tensor(pointer).map(Some),
+    let optional = |pointer: *const DLTensor| {
+        // SAFETY: contract of this function.
+        let found = unsafe { pointer.as_ref() };
+        // SAFETY: contract of this function.
+        found
+            .map(|found| unsafe { Tensor::of_struct(found) })
+            .transpose()
     };
     let reduce = match raw.reduce.is_null() {
         true => None,
@@ -167,17 +200,17 @@ unsafe fn read<'a>(raw: &RawCall) -> Option<(Function, Step, Arguments<'a>)> {
         length => unsafe { slice::from_raw_parts(raw.indices, length) },
     };
     let arguments = Arguments {
-        output: tensor(raw.output)?,
+        output: optional(raw.output)?.ok_or(Reason::Shape)?,
         data: optional(raw.data)?,
         dim: raw.dim,
         indices: indices
             .iter()
             .map(|&index| optional(index))
-            .collect::<Option<_>>()?,
+            .collect::<Result<_, Reason>>()?,
         updates: optional(raw.updates)?,
         reduce: match reduce {
             None => None,
-            Some(name) => Some(std::str::from_utf8(name).ok()?),
+            Some(name) => Some(std::str::from_utf8(name).map_err(|_| Reason::Argument)?),
         },
         include_self: raw.include_self,
         accumulate: raw.accumulate,
@@ -189,27 +222,27 @@ unsafe fn read<'a>(raw: &RawCall) -> Option<(Function, Step, Arguments<'a>)> {
             _ => Alpha::Complex,
         },
     };
-    Some((function, step, arguments))
+    Ok((step, arguments))
 }
 
-/// Writes the shape of the result of a gather. Returns whether the shape fits.
+/// Writes the shape of the result of a gather. Returns a reason if the shape does not fit.
 ///
 /// # Safety
 ///
 /// `shape` of `raw` must be null or have room for [`MOST_AXES`] sizes.
-unsafe fn write_shape(raw: &mut RawCall, shape: &[usize]) -> bool {
+unsafe fn write_shape(raw: &mut RawCall, shape: &[usize]) -> Result<(), Reason> {
     if raw.shape.is_null() {
-        return true;
+        return Ok(());
     }
     if shape.len() > MOST_AXES {
-        return false;
+        return Err(Reason::Shape);
     }
     for (axis, &size) in shape.iter().enumerate() {
         // SAFETY: `axis` is below `MOST_AXES`.
         unsafe { raw.shape.add(axis).write(size.cast_signed() as i64) };
     }
     raw.rank = shape.len();
-    true
+    Ok(())
 }
 
 /// Returns the address of [`TABLE`].

@@ -5,8 +5,9 @@
 
 use ndscatter::{DType, Execution, Reduction, Scatter};
 
-use super::call::{Arguments, Call, Function, refused};
-use super::connection::{NoResult, run};
+use super::call::{Arguments, Call, Function, Stop};
+use super::connection::run;
+use super::counts::Reason;
 use super::indices::IndexedTable;
 use super::tensor::Tensor;
 
@@ -39,8 +40,9 @@ const LINE_BYTES: usize = 64;
 impl<'a> Call<'a> for Put {
     fn may_gain(_: Function, arguments: &Arguments<'_>) -> bool {
         let table = &arguments.output;
+        // `of` gives the reason if the index tensors cannot be broadcast.
         let Some((slice, count)) = IndexedTable::sizes(table, &arguments.indices) else {
-            return false;
+            return true;
         };
         let is_divided = !arguments.accumulate
             && slice.saturating_mul(table.dtype.size()) < LINE_BYTES
@@ -49,15 +51,16 @@ impl<'a> Call<'a> for Put {
         !is_divided
     }
 
-    fn of(_: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
-        let mut values = arguments.updates.clone()?;
+    fn of(_: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason> {
+        let mut values = arguments.updates.clone().ok_or(Reason::Shape)?;
         if !values.has_type_of(&arguments.output) {
-            return None;
+            return Err(Reason::Dtype);
         }
         let indexed = IndexedTable::of(&arguments.output, &arguments.indices)?;
-        values.expand(&indexed.slices_shape)?;
+        let expanded = values.expand(&indexed.slices_shape);
+        expanded.ok_or(Reason::Shape)?;
         values.permute(&indexed.order);
-        Some(Self {
+        Ok(Self {
             indexed,
             values,
             accumulate: arguments.accumulate,
@@ -68,7 +71,7 @@ impl<'a> Call<'a> for Put {
         !self.indexed.has_short_spread_slices()
     }
 
-    fn run(&self) -> Result<bool, NoResult> {
+    fn run(&self) -> Result<(), Stop> {
         self.indexed.run(|indices, pool| {
             let scatter = scatter(self.accumulate).execution(Execution::new().pool(pool));
             let output = self.indexed.table.view_mut()?;
@@ -85,18 +88,24 @@ pub(super) struct FlatPut<'a> {
 }
 
 impl<'a> Call<'a> for FlatPut<'a> {
-    fn of(_: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
+    fn of(_: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason> {
         let (index, output) = (arguments.index()?, &arguments.output);
-        let values = arguments.updates.as_ref()?;
+        let values = arguments.updates.as_ref().ok_or(Reason::Shape)?;
         // Without `accumulate`, PyTorch's loop writes each element at once, and is faster.
-        let fits = arguments.accumulate
-            && index.dtype == DType::I64
-            && output.has_common_type()
-            && values.has_type_of(output)
-            && values.elements() == index.elements();
-        let values = values.flat().filter(|_| fits)?;
-        Some(Self {
-            output: output.flat()?,
+        if !arguments.accumulate {
+            return Err(Reason::Argument);
+        }
+        let types_fit =
+            index.dtype == DType::I64 && output.has_common_type() && values.has_type_of(output);
+        if !types_fit {
+            return Err(Reason::Dtype);
+        }
+        if values.elements() != index.elements() {
+            return Err(Reason::Shape);
+        }
+        let values = values.flat().ok_or(Reason::Layout)?;
+        Ok(Self {
+            output: output.flat().ok_or(Reason::Layout)?,
             index,
             values: values.split(&index.shape),
         })
@@ -106,11 +115,12 @@ impl<'a> Call<'a> for FlatPut<'a> {
         self.index.elements() >= Function::FlatPut.limits().many
     }
 
-    fn run(&self) -> Result<bool, NoResult> {
-        refused(run(|pool| {
+    fn run(&self) -> Result<(), Stop> {
+        run(|pool| {
             let scatter = scatter(true).execution(Execution::new().pool(pool));
             let (index, values) = (self.index.view()?, self.values.view()?);
             scatter.in_place(self.output.view_mut()?, index, values)
-        }))
+        })?;
+        Ok(())
     }
 }

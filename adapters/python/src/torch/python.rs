@@ -1,11 +1,12 @@
 //! The entry from Python: kernels that are Python functions call [`attempt`].
 
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
-use super::call::{Alpha, Arguments, Function};
+use super::call::{Alpha, Arguments, Function, Stop};
 use super::connection::exception;
+use super::counts::{Reason, count_declined};
 use super::dispatch::{self, Step};
 use super::tensor::Tensor;
 
@@ -30,8 +31,7 @@ fn attempt(
     accumulate: bool,
     alpha: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<bool> {
-    let known = Function::ALL.iter().find(|(name, _)| *name == function);
-    let &(_, function) = known.ok_or_else(|| PyKeyError::new_err(function.to_owned()))?;
+    let function = Function::named(function)?;
     let step = match step {
         "decide" => Step::Decide,
         "run" => Step::Run,
@@ -39,28 +39,33 @@ fn attempt(
         other => return Err(PyValueError::new_err(format!("unknown step {other:?}"))),
     };
     let arguments = || {
-        Some(Arguments {
+        Ok(Arguments {
             output: Tensor::of(output)?,
-            data: data.map_or(Some(None), |data| Tensor::of(data).map(Some))?,
+            data: data.map(Tensor::of).transpose()?,
             dim,
             indices: (indices.iter())
-                .map(|index| {
-                    (index.as_ref()).map_or(Some(None), |index| Tensor::of(index).map(Some))
-                })
-                .collect::<Option<_>>()?,
-            updates: updates.map_or(Some(None), |updates| Tensor::of(updates).map(Some))?,
+                .map(|index| index.as_ref().map(Tensor::of).transpose())
+                .collect::<Result<_, Reason>>()?,
+            updates: updates.map(Tensor::of).transpose()?,
             reduce,
             include_self,
             accumulate,
             is_new: false,
-            alpha: alpha.map_or(Some(Alpha::Integer(1)), read_alpha)?,
+            alpha: (alpha.map_or(Some(Alpha::Integer(1)), read_alpha)).ok_or(Reason::Argument)?,
         })
     };
-    let Some(arguments) = arguments() else {
-        return Ok(false);
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(reason) => {
+            count_declined(function, reason);
+            return Ok(false);
+        }
     };
-    let done = py.detach(|| dispatch::attempt(function, step, &arguments, always));
-    Ok(done.map_err(exception)?.is_some())
+    match py.detach(|| dispatch::attempt(function, step, &arguments, always)) {
+        Ok(_) => Ok(true),
+        Err(Stop::Declined(_)) => Ok(false),
+        Err(Stop::Failed(failed)) => Err(exception(failed)),
+    }
 }
 
 /// Reads a factor. Returns `None` for a number that does not fit in 64 bits.
@@ -78,13 +83,6 @@ fn read_alpha(alpha: &Bound<'_, PyAny>) -> Option<Alpha> {
     }
 }
 
-/// Returns the number of calls that the crate has run in this process.
-#[pyfunction]
-fn calls() -> u64 {
-    dispatch::calls()
-}
-
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(attempt, module)?)?;
-    module.add_function(wrap_pyfunction!(calls, module)?)
+    module.add_function(wrap_pyfunction!(attempt, module)?)
 }

@@ -6,8 +6,9 @@
 
 use ndscatter::{Accumulate, DType, Execution, Reduction, Scatter, profile};
 
-use super::call::{Alpha, Arguments, Call, Function, refused};
-use super::connection::{NoResult, run};
+use super::call::{Alpha, Arguments, Call, Function, Stop};
+use super::connection::run;
+use super::counts::Reason;
 use super::tensor::Tensor;
 use crate::array::elements_of;
 
@@ -22,27 +23,34 @@ pub(super) struct Scattering<'a> {
 }
 
 impl<'a> Call<'a> for Scattering<'a> {
-    fn of(function: Function, arguments: &'a Arguments<'a>) -> Option<Self> {
+    fn of(function: Function, arguments: &'a Arguments<'a>) -> Result<Self, Reason> {
         let (output, index) = (&arguments.output, arguments.index()?);
-        let data_fits = arguments.data.as_ref().is_none_or(|data| {
-            data.has_type_of(output)
-                && data.shape == output.shape
-                && !data.aliases_with_other_strides(output)
-        });
-        let updates_fit =
-            (arguments.updates.as_ref()).is_none_or(|updates| updates.has_type_of(output));
-        if !data_fits || !updates_fit || !output.has_common_type() {
-            return None;
+        let mut inputs = arguments.data.iter().chain(&arguments.updates);
+        if !inputs.all(|input| input.has_type_of(output)) || !output.has_common_type() {
+            return Err(Reason::Dtype);
+        }
+        if let Some(data) = &arguments.data {
+            if data.shape != output.shape {
+                return Err(Reason::Shape);
+            }
+            if data.aliases_with_other_strides(output) {
+                return Err(Reason::Overlap);
+            }
         }
         let call = Self {
             function,
             arguments,
             index,
-            reduction: reduction(function, arguments)?,
+            reduction: reduction(function, arguments).ok_or(Reason::Argument)?,
             axis: arguments.axis(output)?,
         };
-        let accepts = !call.has_slices() || call.accepts_slices();
-        (accepts && !call.computes_differently()).then_some(call)
+        if call.has_slices() {
+            call.check_slices()?;
+        }
+        match call.computes_differently() {
+            true => Err(Reason::Dtype),
+            false => Ok(call),
+        }
     }
 
     fn gains(&self) -> bool {
@@ -54,13 +62,11 @@ impl<'a> Call<'a> for Scattering<'a> {
         }
     }
 
-    fn run(&self) -> Result<bool, NoResult> {
-        let Some(updates) = self.updates() else {
-            return Ok(false);
-        };
+    fn run(&self) -> Result<(), Stop> {
+        let updates = self.updates().ok_or(Reason::Shape)?;
         let scatter = self.scatter();
         let output = &self.arguments.output;
-        refused(run(|pool| {
+        run(|pool| {
             let scatter = scatter.execution(Execution::new().pool(pool));
             let (index, updates) = (self.index.view()?, updates.view()?);
             match &self.arguments.data {
@@ -69,7 +75,8 @@ impl<'a> Call<'a> for Scattering<'a> {
                     scatter.write_into(data.view()?, index, updates, output.view_written(false)?)
                 }
             }
-        }))
+        })?;
+        Ok(())
     }
 }
 
@@ -146,13 +153,16 @@ impl Scattering<'_> {
         }
     }
 
-    fn accepts_slices(&self) -> bool {
+    fn check_slices(&self) -> Result<(), Reason> {
         // `index_copy` and `index_fill` accept int64 indices only. PyTorch's own kernel raises the
         // error for other indices.
         let is_long = self.index.dtype == DType::I64;
         let needs_long = matches!(self.function, Function::IndexCopy | Function::IndexFill);
-        if self.index.shape.len() != 1 || (!is_long && needs_long) {
-            return false;
+        if !is_long && needs_long {
+            return Err(Reason::Dtype);
+        }
+        if self.index.shape.len() != 1 {
+            return Err(Reason::Shape);
         }
         // PyTorch's `index_reduce` refuses some calls with boolean or complex elements. PyTorch's
         // own kernel runs all such calls.
@@ -160,7 +170,10 @@ impl Scattering<'_> {
             self.arguments.output.dtype,
             DType::Bool | DType::Complex64 | DType::Complex128
         );
-        !(is_bool_or_complex && self.function == Function::IndexReduce)
+        match is_bool_or_complex && self.function == Function::IndexReduce {
+            true => Err(Reason::Dtype),
+            false => Ok(()),
+        }
     }
 
     /// Returns the updates that the call uses. Along each axis, the updates of a scatter may be

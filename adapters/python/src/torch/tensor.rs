@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::connection::Connection;
+use super::counts::Reason;
 use crate::array::{Dims, Line, described, elements_of};
 
 /// Returns the number of elements of a PyTorch tensor. Returns `None` if `object` is not a tensor,
@@ -40,6 +41,17 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     Some(elements.unwrap_or(usize::MAX))
 }
 
+/// Returns why PyTorch's DLPack function does not describe a tensor: its layout (such as sparse), or its
+/// element type.
+#[cold]
+fn why_not_described(object: &Bound<'_, PyAny>) -> Reason {
+    let layout = object.getattr("layout").map(|layout| layout.to_string());
+    match layout.is_ok_and(|layout| layout == "torch.strided") {
+        true => Reason::Dtype,
+        false => Reason::Layout,
+    }
+}
+
 /// Address, element type, shape and strides of a CPU tensor of PyTorch.
 ///
 /// A value of this type does not keep the memory of the tensor alive. The caller's tensor does: the
@@ -61,15 +73,20 @@ unsafe impl Send for Tensor {}
 unsafe impl Sync for Tensor {}
 
 impl Tensor {
-    /// Reads the description of a PyTorch tensor. Returns `None` if the tensor is not on the CPU,
-    /// if its memory was freed, or if PyTorch cannot describe it. Also returns `None` if the crate
+    /// Reads the description of a PyTorch tensor. Returns a reason if the tensor is not on the CPU,
+    /// if its memory was freed, or if PyTorch cannot describe it. Also returns a reason if the crate
     /// has no dtype for the element type.
-    pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let found = described(Connection::get()?.describe, object)?;
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> Result<Self, Reason> {
+        let connection = Connection::get().ok_or(Reason::Error)?;
+        let found = described(connection.describe, object);
+        let found = found.ok_or_else(|| why_not_described(object))?;
         // SAFETY: PyTorch's function has filled the struct. No other thread resizes the tensor
         // while this thread holds Python's lock.
         let tensor = unsafe { Self::of_struct(&found) }?;
-        tensor.has_memory(object)?.then_some(tensor)
+        match tensor.has_memory(object) {
+            Some(true) => Ok(tensor),
+            _ => Err(Reason::Layout),
+        }
     }
 
     /// Whether the storage of a tensor has all of its elements. A program can shrink or free a
@@ -89,29 +106,31 @@ impl Tensor {
         Some(end <= bytes)
     }
 
-    /// Reads the description of a PyTorch tensor from a `DLTensor` with strides. Returns `None` in
+    /// Reads the description of a PyTorch tensor from a `DLTensor` with strides. Returns a reason in
     /// the same cases as [`of`](Self::of).
     ///
     /// # Safety
     ///
     /// `shape` and `strides` of `found` must point to `ndim` values each. If a view of the result is
     /// made, `data` must be null, or must point to memory with all elements of the tensor.
-    pub(super) unsafe fn of_struct(found: &DLTensor) -> Option<Self> {
-        let is_on_cpu = found.device.device_type == DLDevice::CPU.device_type;
-        let dtype = found.dtype.dtype().filter(|_| is_on_cpu)?;
-        let rank = usize::try_from(found.ndim).ok()?;
+    pub(super) unsafe fn of_struct(found: &DLTensor) -> Result<Self, Reason> {
+        if found.device.device_type != DLDevice::CPU.device_type {
+            return Err(Reason::Layout);
+        }
+        let dtype = found.dtype.dtype().ok_or(Reason::Dtype)?;
+        let rank = usize::try_from(found.ndim).map_err(|_| Reason::Layout)?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
         for dim in 0..rank {
             // SAFETY: the caller guarantees `ndim` values of each array.
             let (size, stride) = unsafe { (*found.shape.add(dim), *found.strides.add(dim)) };
-            shape.push(usize::try_from(size).ok()?);
-            strides.push(isize::try_from(stride).ok()?);
+            shape.push(usize::try_from(size).map_err(|_| Reason::Layout)?);
+            strides.push(isize::try_from(stride).map_err(|_| Reason::Layout)?);
         }
         // The address is null if the tensor has no memory.
         if found.data.is_null() && !shape.contains(&0) {
-            return None;
+            return Err(Reason::Layout);
         }
-        Some(Self {
+        Ok(Self {
             address: found.address(),
             code: found.dtype,
             dtype,

@@ -369,6 +369,67 @@ def test_errors():
         nt.scatter_update(data.to_sparse(), index, updates)
 
 
+def test_errors_of_arguments_of_a_wrong_type():
+    data, index, updates = torch.zeros(3), torch.tensor([1, 0]), torch.ones(2)
+    for error, match, call in (
+        (TypeError, "`data` is of type list", lambda: nt.scatter_update([0.0], index, updates)),
+        (TypeError, "`data` is of type ndarray", lambda: nt.gather(data.numpy(), index)),
+        (TypeError, "`updates` is of type float", lambda: nt.scatter_update(data, index, 1.0)),
+        (TypeError, "are integers, not 'x'", lambda: nt.gather(data, index, "x")),
+        (TypeError, "are integers, not 0.0", lambda: nt.gather_nd(data, index[:, None], batch_dims=0.0)),
+        (ValueError, "is 1180591620717411303424", lambda: nt.gather(data, index, 1 << 70)),
+        (TypeError, "True or False, not 'no'", lambda: nt.gather(data, index, negative_indices="no")),
+        (TypeError, "are strings, not 3", lambda: nt.gather(data, index, bounds=3)),
+        (TypeError, "are strings, not \\[\\]", lambda: nt.scatter_update(data, index, updates, reduction=[])),
+        (TypeError, "", lambda: nt.gather(data, "text")),
+        (TypeError, "cannot be converted", lambda: nt.gather(data, None)),
+        (TypeError, "", lambda: nt.gather(data, [0.5])),
+        (ValueError, "", lambda: nt.gather(data, [[1], [1, 2]])),
+        ((TypeError, ValueError), "", lambda: nt.gather(data, [1 << 70])),
+        (IndexError, "", lambda: nt.gather(data, [7])),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+
+
+def test_functions_without_gradients_name_the_operators_that_have_them():
+    leaf, index = torch.ones(3, requires_grad=True), torch.tensor([0])
+    for call in (
+        lambda: ndscatter.gather(leaf, index),
+        lambda: ndscatter.scatter_update(torch.zeros(3), index, leaf[:1]),
+        lambda: ndscatter.scatter_update(torch.zeros(3), index, 1.0, out=leaf),
+        lambda: nt.move_rows(leaf, index, index),
+    ):
+        with pytest.raises(BufferError, match="use an operator of `ndscatter.torch`, such as `ndscatter.torch.scatter_update`"):
+            call()
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_indices_that_are_lists(device):
+    data, updates = torch.arange(6.0, device=device).reshape(3, 2), torch.ones(2, 2, device=device)
+    for function, indices, *more in (
+        (nt.scatter_nd, [[2], [0]], updates),
+        (nt.scatter_update, (2, 0), updates),
+        (nt.scatter_elements, [[1, 0], [0, 2]], updates),
+        (nt.gather_nd, [[2], [0]]),
+        (nt.gather, [2, 0]),
+        (nt.gather, 1),
+        (nt.gather, []),
+        (nt.gather_elements, [[1, 0], [0, 2]]),
+    ):
+        tensor = torch.tensor(indices, dtype=torch.long, device=device)
+        found, expected = function(data, indices, *more), function(data, tensor, *more)
+        assert found.shape == expected.shape
+        assert device == "meta" or torch.equal(found, expected)
+
+
+def test_a_list_of_indices_is_compiled():
+    torch._dynamo.reset()
+    data = torch.tensor([5.0, 6.0])
+    compiled = torch.compile(lambda data: nt.gather(data, [1, 1, 0]), backend="eager", fullgraph=True)
+    assert compiled(data).tolist() == [6.0, 6.0, 5.0]
+
+
 def test_types_that_are_only_moved():
     data = torch.zeros(3).to(torch.float8_e4m3fn)
     result = nt.scatter_update(data, torch.tensor([1]), torch.ones(1).to(torch.float8_e4m3fn))

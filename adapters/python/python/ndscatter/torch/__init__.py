@@ -2,7 +2,8 @@
 
 `enable` replaces PyTorch's kernels for CPU tensors of the functions in `FUNCTIONS`: ``scatter_add``,
 ``index_add``, ``index_put``, ``index`` and others. Programs need no other change. `disable` restores
-PyTorch's kernels. `calls` counts the calls that have run on ndscatter's kernels.
+PyTorch's kernels. `counts` returns how many calls ran on ndscatter's kernels and how many on
+PyTorch's, and why.
 
 The kernels are native (C++) if the command ``python -m ndscatter.torch build`` has compiled them for
 the installed PyTorch. Otherwise they are Python functions, which cost 1 to 3 us more per call.
@@ -14,6 +15,7 @@ the installed PyTorch. Otherwise they are Python functions, which cost 1 to 3 us
 gradients. They need no `enable` either.
 """
 
+from ._counts import Counts, counts, reset_counts
 from ._kernels import FUNCTIONS
 from ._operators import (
     gather,
@@ -23,15 +25,16 @@ from ._operators import (
     scatter_nd,
     scatter_update,
 )
-from ._switch import SUPPORTED, Enabled, calls, disable, enable, enabled
+from ._switch import SUPPORTED, Enabled, disable, enable, enabled
 from ._writes import Write, gather_paged, move_rows, write_all, write_paged
 
 __all__ = [
     "FUNCTIONS",
     "SUPPORTED",
+    "Counts",
     "Enabled",
     "Write",
-    "calls",
+    "counts",
     "disable",
     "enable",
     "enabled",
@@ -40,6 +43,7 @@ __all__ = [
     "gather_nd",
     "gather_paged",
     "move_rows",
+    "reset_counts",
     "scatter_elements",
     "scatter_nd",
     "scatter_update",

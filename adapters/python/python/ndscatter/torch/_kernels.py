@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import profiler
 
 from .._native import torch as native
 
@@ -61,6 +62,24 @@ SLICES = 4096
 EMBEDDING = 1 << 14
 
 
+# Whether a profiler is active on this thread.
+_is_profiled: Callable[[], bool] = torch._C._autograd._profiler_enabled
+
+
+def _run(trace: str, function: str, step: str, *call: Any, **options: Any) -> bool:
+    """Perform the step "run" or "decide and run" of a call. Return whether the crate has run the call.
+
+    While a profiler is active, the run is a range `trace` of the profiler's trace. The range begins
+    after the decision, so that a call that gains nothing has no range.
+    """
+    if not _is_profiled():
+        return bool(native.attempt(function, step, *call, **options))
+    if step == "decide and run" and not native.attempt(function, "decide", *call, **options):
+        return False
+    with profiler.record_function(trace):
+        return bool(native.attempt(function, "run", *call, **options))
+
+
 def _overflows(value: Scalar, dtype: torch.dtype) -> bool:
     """Return whether `value` is finite and too large for `dtype`.
 
@@ -100,10 +119,11 @@ def _given(self: Tensor, out: Tensor | None) -> Placed | None:
     return out, None if out is self else self
 
 
-def _kernel(function: str, options: tuple[str, ...], place: Place) -> Make:
+def _kernel(function: str, trace: str, options: tuple[str, ...], place: Place) -> Make:
     """Return a maker of kernels for a function with one index tensor.
 
-    `options` has the names of the arguments that follow the updates.
+    `trace` is the name of a call in the profiler's trace. `options` has the names of the arguments
+    that follow the updates.
     """
 
     def make(fall_back: Kernel, always: bool) -> Kernel:
@@ -124,11 +144,11 @@ def _kernel(function: str, options: tuple[str, ...], place: Place) -> Make:
                 placed = place(self, out)
                 if not isinstance(updates, Tensor):
                     known = _full(updates, self.dtype)
-                if (
-                    placed
-                    and known is not None
-                    and native.attempt(function, "run", *placed, *call, known, always, **more)
-                ):
+                if not placed:
+                    native.decline(function, "shape")
+                elif known is None:
+                    native.decline(function, "argument")
+                elif _run(trace, function, "run", *placed, *call, known, always, **more):
                     return placed[0]
             if out is not None:
                 named["out"] = out
@@ -148,8 +168,9 @@ def _put(fall_back: Kernel, always: bool) -> Kernel:
         accumulate: bool = False,
         unsafe: bool = False,
     ) -> Any:
-        call = ("index_put", "decide and run", self, None, 0, list(indices), values, always)
-        if native.attempt(*call, accumulate=accumulate):
+        call = (self, None, 0, list(indices), values, always)
+        trace = "ndscatter::_index_put_impl_"
+        if _run(trace, "index_put", "decide and run", *call, accumulate=accumulate):
             return self
         return fall_back(keyset, self, indices, values, accumulate, unsafe)
 
@@ -165,11 +186,14 @@ def _embedding(fall_back: Kernel, always: bool) -> Kernel:
         padding_idx: int,
         scale_grad_by_freq: bool,
     ) -> Any:
-        if not scale_grad_by_freq:
+        function = "embedding_dense_backward"
+        if scale_grad_by_freq:
+            native.decline(function, "argument")
+        else:
             shape = (num_weights, grad_output.size(-1))
             output = torch.empty(shape, dtype=grad_output.dtype, device="cpu")
             call = (output, None, padding_idx, [indices], grad_output, always)
-            if native.attempt("embedding_dense_backward", "decide and run", *call):
+            if _run(f"ndscatter::{function}", function, "decide and run", *call):
                 return output
         return fall_back(
             keyset, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq
@@ -196,7 +220,9 @@ def _variants(
     function = "scatter_value" if overload.startswith("value") else name
 
     def override(place: Place, by_default: bool = True) -> Override:
-        return Override(_kernel(function, options, place), least, (counted,), by_default)
+        trace = f"ndscatter::{name}_" if place is _itself else f"ndscatter::{name}"
+        make = _kernel(function, trace, options, place)
+        return Override(make, least, (counted,), by_default)
 
     return {
         f"{name}{dot}": override(_new, functional),
@@ -215,19 +241,9 @@ def _native(*operators: str) -> dict[str, Override]:
     return {operator: Override(None) for operator in operators}
 
 
-class Functions(dict[str, dict[str, Override]]):
-    """Replacements of PyTorch's operators, grouped by function.
-
-    The outer key is the name of a function, such as ``index_add``. The inner key is the name of one
-    of its operators, such as ``index_add_``.
-    """
-
-    def __repr__(self) -> str:
-        return f"Functions({', '.join(self)})"
-
-
-# All replacements. The outer keys are the names that the argument `only` of `enable` accepts.
-FUNCTIONS = Functions(
+# All replacements of PyTorch's operators. The outer key is the name of a function, such as
+# ``index_add``. The inner key is the name of one of its operators, such as ``index_add_``.
+OVERRIDES: dict[str, dict[str, Override]] = dict(
     scatter_add=_variants("scatter_add", "", (), SMALLEST, _INDEX, functional=False),
     scatter_reduce=_variants(
         "scatter_reduce", "two", ("reduce", "include_self"), SMALLEST, _INDEX, functional=False
@@ -254,3 +270,7 @@ FUNCTIONS = Functions(
     take=_native("take", "take.out"),
     gather=_native("gather", "gather.out"),
 )
+
+# The names of the functions, and for each function the names of its operators. The argument `only` of
+# `enable` accepts the names of functions.
+FUNCTIONS: dict[str, tuple[str, ...]] = {name: tuple(item) for name, item in OVERRIDES.items()}

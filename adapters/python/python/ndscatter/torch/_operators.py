@@ -412,21 +412,64 @@ _REDUCTIONS = {
 }  # fmt: skip
 
 
+# Indices of the public functions: a tensor, or what `torch.as_tensor` converts.
+Indices = torch.Tensor | Sequence[Any] | int
+# Largest rank of a tensor that the operators accept.
+_MOST_AXES = 64
+
+
+def _check_tensor(name: str, value: object) -> None:
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"`{name}` is of type {type(value).__name__}; pass a tensor")
+
+
+def _check_options(axis: int, flags: tuple[object, ...], names: tuple[object, ...]) -> None:
+    """Raise the errors of wrong options. Without this check, each of them would be a `RuntimeError`."""
+    if not (isinstance(axis, int) or hasattr(axis, "__index__")):
+        raise TypeError(f"`axis` and `batch_dims` are integers, not {axis!r}")
+    if not -_MOST_AXES <= axis <= _MOST_AXES:
+        raise ValueError(f"`axis` or `batch_dims` is {axis}; PyTorch's tensors have at most {_MOST_AXES} axes")
+    for flag in flags:
+        if not isinstance(flag, bool):
+            raise TypeError(f"`include_self` and `negative_indices` are True or False, not {flag!r}")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"`reduction`, `accumulate` and `bounds` are strings, not {name!r}")
+
+
+def _tensor_of(indices: Indices, data: torch.Tensor) -> torch.Tensor:
+    """Return indices as a tensor on the device of `data`."""
+    if isinstance(indices, torch.Tensor):
+        return indices
+    try:
+        found = torch.as_tensor(indices, device=data.device)
+    except (RuntimeError, OverflowError) as error:
+        raise TypeError(f"`indices` cannot be converted to a tensor: {error}") from error
+    # PyTorch gives an empty list elements of a float type.
+    return found if found.numel() else found.long()
+
+
 def _call(
     operator: str,
     axis: int,
-    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    tensors: tuple[torch.Tensor, Indices, torch.Tensor],
     reduction: str,
     include_self: bool,
     accumulate: str,
     bounds: str,
     negative_indices: bool,
 ) -> torch.Tensor:
+    data, indices, updates = tensors
+    _check_tensor("data", data)
+    _check_tensor("updates", updates)
+    _check_options(axis, (include_self, negative_indices), (reduction, accumulate, bounds))
     if reduction not in _REDUCTIONS:
         names = ", ".join(_REDUCTIONS)
         raise ValueError(f"`reduction` is {reduction!r}; pass one of {names}")
     result: torch.Tensor = torch.ops.ndscatter.scatter.default(
-        *tensors,
+        data,
+        _tensor_of(indices, data),
+        updates,
         operator,
         axis,
         _REDUCTIONS[reduction],
@@ -440,7 +483,7 @@ def _call(
 
 def scatter_nd(
     data: torch.Tensor,
-    indices: torch.Tensor,
+    indices: Indices,
     updates: torch.Tensor,
     *,
     reduction: str = "none",
@@ -453,7 +496,8 @@ def scatter_nd(
 
     Returns a new tensor: a copy of `data` with these writes. The arguments, the order of updates
     and the errors are those of `ndscatter.scatter_nd`, with two exceptions: updates are not
-    broadcast, and the arguments `duplicates`, `out` and `threads` do not exist.
+    broadcast, and the arguments `duplicates`, `out` and `threads` do not exist. `indices` is a tensor
+    or a list. `data` and `updates` are tensors on one device.
 
     The result is differentiable in `data` and `updates`. The gradients are exact, also with
     duplicate indices, with zeros in products, and with ties in minima and maxima. Without a
@@ -478,7 +522,7 @@ def scatter_nd(
 
 def scatter_update(
     data: torch.Tensor,
-    indices: torch.Tensor,
+    indices: Indices,
     updates: torch.Tensor,
     axis: int = 0,
     *,
@@ -507,7 +551,7 @@ def scatter_update(
 
 def scatter_elements(
     data: torch.Tensor,
-    indices: torch.Tensor,
+    indices: Indices,
     updates: torch.Tensor,
     axis: int = 0,
     *,
@@ -535,14 +579,25 @@ def scatter_elements(
     return _call("elements", axis, tensors, *options)
 
 
-def _gathered(*arguments: Any) -> torch.Tensor:
-    result: torch.Tensor = torch.ops.ndscatter.gather.default(*arguments)
+def _gathered(
+    operator: str,
+    data: torch.Tensor,
+    indices: Indices,
+    axis: int,
+    bounds: str,
+    negative_indices: bool,
+) -> torch.Tensor:
+    _check_tensor("data", data)
+    _check_options(axis, (negative_indices,), (bounds,))
+    result: torch.Tensor = torch.ops.ndscatter.gather.default(
+        data, _tensor_of(indices, data), operator, axis, bounds, negative_indices
+    )
     return result
 
 
 def gather_nd(
     data: torch.Tensor,
-    indices: torch.Tensor,
+    indices: Indices,
     *,
     batch_dims: int = 0,
     bounds: str = "error",
@@ -557,12 +612,12 @@ def gather_nd(
     >>> ndscatter.torch.gather_nd(torch.eye(2), torch.tensor([[1, 1], [0, 1]]))
     tensor([1., 0.])
     """
-    return _gathered(data, indices, "nd", batch_dims, bounds, negative_indices)
+    return _gathered("nd", data, indices, batch_dims, bounds, negative_indices)
 
 
 def gather(
     data: torch.Tensor,
-    indices: torch.Tensor,
+    indices: Indices,
     axis: int = 0,
     *,
     bounds: str = "error",
@@ -574,15 +629,15 @@ def gather(
     `threads`. The result is differentiable in `data`, any number of times.
 
     >>> import torch, ndscatter.torch
-    >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), torch.tensor([1, 1, 0]))
+    >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), [1, 1, 0])
     tensor([6., 6., 5.])
     """
-    return _gathered(data, indices, "along", axis, bounds, negative_indices)
+    return _gathered("along", data, indices, axis, bounds, negative_indices)
 
 
 def gather_elements(
     data: torch.Tensor,
-    indices: torch.Tensor,
+    indices: Indices,
     axis: int = 0,
     *,
     bounds: str = "error",
@@ -597,4 +652,4 @@ def gather_elements(
     >>> ndscatter.torch.gather_elements(torch.eye(2), torch.tensor([[1, 0]]))
     tensor([[0., 0.]])
     """
-    return _gathered(data, indices, "elements", axis, bounds, negative_indices)
+    return _gathered("elements", data, indices, axis, bounds, negative_indices)

@@ -20,7 +20,7 @@ import torch
 
 from .._native import torch as extension
 from . import _library
-from ._kernels import FUNCTIONS, Override
+from ._kernels import OVERRIDES, Override
 
 # Releases of PyTorch that were tested. Other releases are refused.
 SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
@@ -63,7 +63,8 @@ class Enabled:
 
     In a `with` statement, the registration ends with the block.
     `functions` is the set of names of the functions that the registration covers. `native` is
-    whether the kernels are native (C++). If it is false, they are Python functions.
+    whether the kernels are native (C++). If it is false, they are Python functions. `state` is the
+    state of the registration when `state` is read.
     """
 
     def __init__(
@@ -75,8 +76,18 @@ class Enabled:
         self.functions = frozenset(overrides)
         self.native = library is not None
         self._overrides = overrides
-        self._always = always
+        self._always = bool(always)
         self._native_library = library
+
+    @property
+    def state(self) -> str:
+        """``"active"``: the kernels run calls. ``"suspended"``: a nested registration is active.
+        ``"ended"``: the registration has ended.
+        """
+        with _lock:
+            if self not in _enabled:
+                return "ended"
+            return "active" if _enabled[-1] is self else "suspended"
 
     def __enter__(self) -> Enabled:
         return self
@@ -122,12 +133,14 @@ class Enabled:
                 assert override.make is not None
                 kernel = override.make(original, self._always)
                 if not self._always:
-                    kernel = extension.Gate(original, kernel, override.least, override.counted)
+                    limits = (override.least, override.counted)
+                    kernel = extension.Gate(original, kernel, *limits, function)
                 library.impl(name, kernel, with_keyset=True)
                 handles.append(_registry.get_kernel(f"aten::{name}", "CPU"))
 
     def __repr__(self) -> str:
-        return f"Enabled({', '.join(sorted(self.functions))}, native={self.native})"
+        functions = ", ".join(sorted(self.functions))
+        return f"Enabled({functions}, native={self.native}, state={self.state!r})"
 
 
 def _deregister() -> None:
@@ -163,14 +176,17 @@ def _chosen(
 
         chosen = {
             function: {name: item for name, item in overrides.items() if is_chosen(item)}
-            for function, overrides in FUNCTIONS.items()
+            for function, overrides in OVERRIDES.items()
         }
         return {function: overrides for function, overrides in chosen.items() if overrides}
-    names = frozenset((only,) if isinstance(only, str) else only)
-    unknown = sorted(names - FUNCTIONS.keys())
-    if unknown:
-        raise ValueError(f"no function is called {unknown[0]!r}; use {', '.join(FUNCTIONS)}")
-    chosen = {function: FUNCTIONS[function] for function in names}
+    names = [only] if isinstance(only, str) else list(only)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"`only` contains {name!r}; pass names of functions")
+        if name.removesuffix("_") not in OVERRIDES:
+            raise ValueError(f"no function is called {name!r}; use {', '.join(OVERRIDES)}")
+    functions = {name.removesuffix("_") for name in names}
+    chosen = {function: OVERRIDES[function] for function in functions}
     for function, overrides in sorted(chosen.items()):
         if not is_native and any(item.make is None for item in overrides.values()):
             raise RuntimeError(
@@ -221,8 +237,8 @@ def enable(
 
     Args:
         only: a name of a function from `FUNCTIONS`, or several names. A name covers all forms of
-            a function: ``"index_add"`` covers ``index_add_`` too. None: all functions and forms
-            that are registered by default.
+            a function: ``"index_add"`` and ``"index_add_"`` both cover ``index_add`` and
+            ``index_add_``. None: all functions and forms that are registered by default.
         always: whether ndscatter's kernels also run the calls that PyTorch runs faster. Intended
             for tests and measurements.
         native: whether the kernels must be native (True) or Python functions (False). None: native
@@ -238,6 +254,7 @@ def enable(
         RuntimeError: this release of PyTorch is not supported; `native` is true, and the native
             kernels are not built or cannot be loaded; or `only` names a function that only native
             kernels replace, and the kernels are Python functions.
+        TypeError: `only` contains an object that is not a string.
         ValueError: `only` contains an unknown name.
 
     >>> import torch, ndscatter.torch
@@ -258,15 +275,6 @@ def enable(
             _register()
             raise
     return enabled
-
-
-def calls() -> int:
-    """Return the number of calls that ndscatter's kernels have run in this process.
-
-    The calls of all threads and of all registrations count. The difference of two results shows
-    whether the calls between them ran on ndscatter or on PyTorch's own kernels.
-    """
-    return int(extension.calls())
 
 
 def disable() -> None:

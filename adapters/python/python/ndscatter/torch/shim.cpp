@@ -9,6 +9,7 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/dlpack.h>
+#include <ATen/record_function.h>
 #include <torch/library.h>
 #include <torch/version.h>
 
@@ -42,7 +43,7 @@ using c10::DispatchKeySet;
 using c10::string_view;
 using Indices = c10::List<std::optional<Tensor>>;
 
-constexpr uint32_t ABI = 1;
+constexpr uint32_t ABI = 2;
 
 // Positions in `Function::ALL` of src/torch/call.rs.
 enum Function : uint32_t {
@@ -61,6 +62,17 @@ enum Function : uint32_t {
     IndexSelect,
     Take,
     Gather,
+};
+
+// Why the previous kernel runs a call. Positions in `Reason::ALL` of src/torch/counts.rs.
+enum Reason : uint32_t {
+    Size,
+    Slower,
+    Dtype,
+    Mask,
+    Layout,
+    Shape,
+    Argument,
 };
 
 enum Step : uint8_t { Decide, Run, DecideAndRun };
@@ -100,6 +112,7 @@ struct Table {
     uint32_t call_size;
     int32_t (*attempt)(Call*);
     const char* (*error)();
+    void (*decline)(uint32_t function, uint32_t reason);
     const Limits* limits;
 };
 
@@ -113,6 +126,8 @@ constexpr uint64_t ALWAYS = uint64_t{1} << 63;
 // A PyTorch operator with a kernel of this file.
 struct Operator {
     std::string name;
+    // Name of the operator in traces of PyTorch's profiler, without the name of the overload.
+    std::string range;
     uint64_t bit;
     // The kernel that the dispatcher had before this file registered its kernel. The copy keeps the
     // kernel alive, even if the library that registered it is removed.
@@ -124,6 +139,13 @@ struct Operator {
 // All operators, in the order of their bits. A deque, because the kernels keep pointers to items. The
 // deque is never freed, because the kernels stay registered until the process ends.
 std::deque<Operator>& operators = *new std::deque<Operator>;
+
+// Counts a call that the previous kernel runs, and returns false. Each call of an enabled operator is
+// counted once: here, or in `Table::attempt`.
+bool decline(uint32_t function, Reason reason) {
+    table->decline(function, reason);
+    return false;
+}
 
 // Whether the storage of a tensor has all of its elements. A program can shrink or free a storage
 // without a change of the tensors that use it.
@@ -150,13 +172,13 @@ bool is_row_major(const Tensor& tensor) {
     return true;
 }
 
-// Fills the description of a CPU tensor. Returns false for a tensor that the crate does not support.
+// Fills the description of a CPU tensor. Declines the call for a tensor that the crate does not support.
 // `is_output` is whether the call writes to the tensor. Two tensors may share memory that is copied on
 // the first write. For an output, this function makes the copy.
-bool describe(const Tensor& tensor, bool is_output, DLTensor& to) {
+bool describe(const Call& call, const Tensor& tensor, bool is_output, DLTensor& to) {
     if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided || !tensor.has_storage() ||
         !has_memory(tensor)) {
-        return false;
+        return decline(call.function, Layout);
     }
     switch (tensor.scalar_type()) {
         case at::kByte: to.dtype = {kDLUInt, 8, 1}; break;
@@ -171,7 +193,7 @@ bool describe(const Tensor& tensor, bool is_output, DLTensor& to) {
         case at::kBool: to.dtype = {kDLBool, 8, 1}; break;
         case at::kComplexFloat: to.dtype = {kDLComplex, 64, 1}; break;
         case at::kComplexDouble: to.dtype = {kDLComplex, 128, 1}; break;
-        default: return false;
+        default: return decline(call.function, Dtype);
     }
     to.data = is_output ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr());
     to.device = {kDLCPU, 0};
@@ -182,12 +204,27 @@ bool describe(const Tensor& tensor, bool is_output, DLTensor& to) {
     return true;
 }
 
-// Performs a step of a call. Returns false if the previous kernel must run the call.
+// Performs a step of a call. Returns false if the previous kernel must run the call, which is then counted.
 bool attempt(Call& call, Step step) {
     call.step = step;
     const int32_t result = table->attempt(&call);
     TORCH_CHECK(result >= 0, table->error());
     return result == 1;
+}
+
+// Runs a call. While a profiler is active, the run is a range in the profiler's trace.
+bool run(Call& call, const Operator& op, Step step = Run) {
+    auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+    if (!callbacks.has_value()) {
+        return attempt(call, step);
+    }
+    // The range begins after the decision, so that a call that gains nothing has no range.
+    if (step == DecideAndRun && !attempt(call, Decide)) {
+        return false;
+    }
+    at::RecordFunction range(std::move(*callbacks));
+    range.before(op.range.c_str());
+    return attempt(call, Run);
 }
 
 // Returns whether the crate may run calls of an operator. `state` is the value of `enabled`.
@@ -196,11 +233,11 @@ bool is_enabled(const Operator& op, uint64_t state) {
 }
 
 // Whether a call of `elements` elements may run on the crate. The check comes first, so that a small
-// call is passed on at little cost.
-bool may_gain(Function function, bool has_rows, size_t elements, uint64_t state) {
+// call is passed on at little cost. `reason` is the reason that is counted for a call outside of the limits.
+bool may_gain(Function function, bool has_rows, size_t elements, uint64_t state, Reason reason = Size) {
     const Limits& limits = table->limits[function];
     const bool gains = has_rows ? elements >= limits.rows : elements <= limits.few || elements >= limits.many;
-    return gains || (state & ALWAYS) != 0;
+    return gains || (state & ALWAYS) != 0 || decline(function, reason);
 }
 
 // As above, for a call with one index tensor. `Scattering` of src/torch/scattering.rs has the rules.
@@ -209,12 +246,14 @@ bool may_gain(const Tensor& self, int64_t dim, const Tensor& index, const Update
     constexpr bool has_slices = function == IndexAdd || function == IndexCopy || function == IndexReduce;
     const int64_t rank = self.dim();
     bool has_rows = rank > 1 && dim != -1 && dim != rank - 1;
+    size_t elements = index.numel();
     if constexpr (has_slices) {
-        return may_gain(function, has_rows, updates.numel(), state);
+        elements = updates.numel();
     } else {
         has_rows = has_rows && index.dim() > 0 && index.stride(-1) == 0;
-        return may_gain(function, has_rows, index.numel(), state);
     }
+    // PyTorch runs calls of single elements in a tensor of rank 2 or more faster at nearly all sizes.
+    return may_gain(function, has_rows, elements, state, has_rows || rank < 2 ? Size : Slower);
 }
 
 // Whether the options of a call are those of a `mean`. PyTorch divides all elements of the output by
@@ -258,12 +297,13 @@ bool overflows(const Scalar& value, at::ScalarType type) {
 
 // The tensors of a call with one index tensor, and their descriptions.
 struct OneIndex {
+    const Operator& op;
     Call call;
     DLTensor output, data, index, updates;
     const DLTensor* indices[1] = {&index};
     Tensor value;
 
-    OneIndex(Function function, uint64_t state, int64_t dim) : call{function, Decide, false} {
+    OneIndex(Function function, const Operator& op, uint64_t state, int64_t dim) : op(op), call{function, Decide, false} {
         call.always = (state & ALWAYS) != 0;
         call.dim = dim;
         call.indices = indices;
@@ -273,12 +313,12 @@ struct OneIndex {
     // Decides whether the crate runs the call. `self` is the argument of this name.
     template <class Updates>
     bool gains(const Tensor& self, const Tensor& at, const Updates& values) {
-        if (!describe(self, false, output) || !describe(at, false, index)) {
+        if (!describe(call, self, false, output) || !describe(call, at, false, index)) {
             return false;
         }
         call.output = &output;
         if constexpr (std::is_same_v<Updates, Tensor>) {
-            if (!describe(values, false, updates)) {
+            if (!describe(call, values, false, updates)) {
                 return false;
             }
             call.updates = &updates;
@@ -288,7 +328,7 @@ struct OneIndex {
 
     // As `gains`, for a result of another shape than `self`. `like` has the type of the result.
     bool gains_new(int64_t (&shape)[2], int64_t (&strides)[2], const Tensor& like, const Tensor& at) {
-        if (!describe(like, false, output) || !describe(like, false, updates) || !describe(at, false, index)) {
+        if (!describe(call, like, false, output) || !describe(call, like, false, updates) || !describe(call, at, false, index)) {
             return false;
         }
         output.ndim = 2;
@@ -306,31 +346,31 @@ struct OneIndex {
     // first: if this copies its memory, an input that is a view of the output gets another address.
     template <class Updates>
     bool run(const Tensor& to, const Tensor& initial, const Tensor& at, const Updates& values) {
-        if (!describe(to, true, output) || !describe(at, false, index)) {
+        if (!describe(call, to, true, output) || !describe(call, at, false, index)) {
             return false;
         }
         if constexpr (std::is_same_v<Updates, Scalar>) {
             // PyTorch's kernel raises the error for a value that the type does not have.
             if ((values.isComplex() && !to.is_complex()) || overflows(values, to.scalar_type())) {
-                return false;
+                return decline(call.function, Argument);
             }
             try {
                 value = at::detail::scalar_tensor_static(values, to.scalar_type(), at::kCPU);
             } catch (const std::exception&) {
-                return false;
+                return decline(call.function, Argument);
             }
         }
-        if (!describe(updates_of(values), false, updates)) {
+        if (!describe(call, updates_of(values), false, updates)) {
             return false;
         }
         call.updates = &updates;
         if (!initial.is_same(to)) {
-            if (!describe(initial, false, data)) {
+            if (!describe(call, initial, false, data)) {
                 return false;
             }
             call.data = &data;
         }
-        return attempt(call, Run);
+        return ::run(call, op);
     }
 };
 
@@ -348,7 +388,7 @@ struct Forms {
     static Tensor functional(DispatchKeySet keys, const Tensor& self, int64_t dim, const Tensor& index, const Updates& updates, Rest... rest) {
         const uint64_t state = enabled.load(std::memory_order_acquire);
         if (is_enabled(*functional_op, state) && (is_mean(rest...) || may_gain<function>(self, dim, index, updates, state))) {
-            OneIndex call(function, state, dim);
+            OneIndex call(function, *functional_op, state, dim);
             set_options(call.call, rest...);
             if (call.gains(self, index, updates)) {
                 // The result is row-major, as PyTorch's own results are.
@@ -365,7 +405,7 @@ struct Forms {
     static Tensor& in_place(DispatchKeySet keys, Tensor& self, int64_t dim, const Tensor& index, const Updates& updates, Rest... rest) {
         const uint64_t state = enabled.load(std::memory_order_acquire);
         if (is_enabled(*in_place_op, state) && (is_mean(rest...) || may_gain<function>(self, dim, index, updates, state))) {
-            OneIndex call(function, state, dim);
+            OneIndex call(function, *in_place_op, state, dim);
             set_options(call.call, rest...);
             if (call.gains(self, index, updates) && call.run(self, self, index, updates)) {
                 return self;
@@ -378,8 +418,9 @@ struct Forms {
     static Tensor& out(DispatchKeySet keys, const Tensor& self, int64_t dim, const Tensor& index, const Updates& updates, Rest... rest, Tensor& to) {
         const uint64_t state = enabled.load(std::memory_order_acquire);
         // An output of another shape must be resized. The previous kernel does this.
-        if (is_enabled(*out_op, state) && (is_mean(rest...) || may_gain<function>(self, dim, index, updates, state)) && to.sizes() == self.sizes()) {
-            OneIndex call(function, state, dim);
+        if (is_enabled(*out_op, state) && (is_mean(rest...) || may_gain<function>(self, dim, index, updates, state)) &&
+            (to.sizes() == self.sizes() || decline(function, Shape))) {
+            OneIndex call(function, *out_op, state, dim);
             set_options(call.call, rest...);
             if (call.gains(self, index, updates) && call.run(to, self, index, updates)) {
                 return to;
@@ -400,11 +441,11 @@ struct ListOfIndices {
     const DLTensor* pointers[MOST];
     size_t length = 0;
 
-    // Reads the index tensors. Returns false if the crate does not support one of them, or if the call
-    // is outside of the limits.
+    // Reads the index tensors. Declines the call if the crate does not support one of them, or if the
+    // call is outside of the limits.
     bool read(Function function, const Tensor& self, const Indices& indices, uint64_t state) {
         if (indices.size() > MOST || indices.size() > static_cast<size_t>(self.dim())) {
-            return false;
+            return decline(function, Shape);
         }
         size_t axis = 0, count = 0, indexed = 1;
         for (auto item = indices.begin(); item != indices.end(); ++item, ++axis) {
@@ -413,8 +454,9 @@ struct ListOfIndices {
             const Tensor* index = value.isTensor() && value.toTensor().defined() ? &value.toTensor() : nullptr;
             tensors[axis] = index;
             if (index != nullptr) {
-                if (index->scalar_type() != at::kLong && index->scalar_type() != at::kInt) {
-                    return false;
+                const at::ScalarType type = index->scalar_type();
+                if (type != at::kLong && type != at::kInt) {
+                    return decline(function, type == at::kBool || type == at::kByte ? Mask : Dtype);
                 }
                 count = std::max(count, static_cast<size_t>(index->numel()));
                 indexed *= static_cast<size_t>(self.size(axis));
@@ -428,13 +470,13 @@ struct ListOfIndices {
         return true;
     }
 
-    // Fills `call` after `read`. Returns false if the crate does not support an index tensor.
+    // Fills `call` after `read`. Declines the call if the crate does not support an index tensor.
     bool fill(Call& call) {
         for (size_t axis = 0; axis < length; axis++) {
             pointers[axis] = nullptr;
             if (tensors[axis] != nullptr) {
                 pointers[axis] = &described[axis];
-                if (!describe(*tensors[axis], false, described[axis])) {
+                if (!describe(call, *tensors[axis], false, described[axis])) {
                     return false;
                 }
             }
@@ -464,8 +506,8 @@ Tensor& index_put(DispatchKeySet keys, Tensor& self, const Indices& indices, con
         call.accumulate = accumulate;
         call.output = &output;
         call.updates = &updates;
-        if (list.read(IndexPut, self, indices, state) && describe(self, true, output) && list.fill(call) &&
-            describe(values, false, updates) && attempt(call, DecideAndRun)) {
+        if (list.read(IndexPut, self, indices, state) && describe(call, self, true, output) && list.fill(call) &&
+            describe(call, values, false, updates) && run(call, op, DecideAndRun)) {
             return self;
         }
     }
@@ -478,8 +520,8 @@ Operator* put_op;
 Tensor& put(DispatchKeySet keys, Tensor& self, const Tensor& index, const Tensor& values, bool accumulate) {
     const uint64_t state = enabled.load(std::memory_order_acquire);
     const Operator& op = *put_op;
-    if (is_enabled(op, state) && accumulate && may_gain(FlatPut, false, index.numel(), state)) {
-        OneIndex call(FlatPut, state, 0);
+    if (is_enabled(op, state) && (accumulate || decline(FlatPut, Argument)) && may_gain(FlatPut, false, index.numel(), state)) {
+        OneIndex call(FlatPut, op, state, 0);
         call.call.accumulate = accumulate;
         if (call.gains(self, index, values) && call.run(self, self, index, values)) {
             return self;
@@ -507,10 +549,10 @@ struct IndexFills {
         const uint64_t state = enabled.load(std::memory_order_acquire);
         bool fits = is_enabled(*op, state) && may_gain(IndexFill, true, moved_elements(self, dim, index), state);
         if constexpr (std::is_same_v<Value, Tensor>) {
-            fits = fits && value.dim() == 0;
+            fits = fits && (value.dim() == 0 || decline(IndexFill, Shape));
         }
         if (fits) {
-            OneIndex call(IndexFill, state, dim);
+            OneIndex call(IndexFill, *op, state, dim);
             if (call.gains(self, index, value) && call.run(self, self, index, value)) {
                 return self;
             }
@@ -522,10 +564,10 @@ struct IndexFills {
 
 // Runs a gather on the crate. `call` has the indices. `table` describes `self`. If `to` is null, the
 // result is a new tensor. Returns an undefined tensor if the previous kernel must run the call.
-Tensor gather_on_crate(Call& call, const Tensor& self, const Tensor* to) {
+Tensor gather_on_crate(Call& call, const Operator& op, const Tensor& self, const Tensor* to) {
     DLTensor table, output;
     int64_t sizes[MOST_AXES];
-    if (!describe(self, false, table)) {
+    if (!describe(call, self, false, table)) {
         return Tensor();
     }
     call.output = &table;
@@ -536,17 +578,18 @@ Tensor gather_on_crate(Call& call, const Tensor& self, const Tensor* to) {
     const at::IntArrayRef shape(sizes, call.rank);
     // An output of another shape must be resized. The previous kernel does this.
     if (to != nullptr && (to->sizes() != shape || to->scalar_type() != self.scalar_type())) {
+        decline(call.function, to->sizes() != shape ? Shape : Dtype);
         return Tensor();
     }
     const Tensor result = to != nullptr ? *to : new_tensor(shape, self);
-    if (!describe(result, true, output)) {
+    if (!describe(call, result, true, output)) {
         return Tensor();
     }
     call.data = &table;
     call.output = &output;
     call.is_new = to == nullptr;
     call.shape = nullptr;
-    return attempt(call, Run) ? result : Tensor();
+    return run(call, op) ? result : Tensor();
 }
 
 Operator *index_op, *index_out_op;
@@ -561,9 +604,10 @@ Tensor index_on_crate(const Operator& op, const Tensor& self, const Indices& ind
     // The strides of PyTorch's result follow those of `self` and of the index tensors. The result of the
     // crate is row-major.
     if (to == nullptr && !(is_row_major(self) && list.are_row_major())) {
+        decline(Index, Layout);
         return Tensor();
     }
-    return list.fill(call) ? gather_on_crate(call, self, to) : Tensor();
+    return list.fill(call) ? gather_on_crate(call, op, self, to) : Tensor();
 }
 
 Tensor index(DispatchKeySet keys, const Tensor& self, const Indices& indices) {
@@ -585,8 +629,8 @@ Tensor gather_one_index(const Operator& op, Function function, const Tensor& sel
     if (!is_enabled(op, state) || !may_gain(function, has_rows, count, state)) {
         return Tensor();
     }
-    OneIndex call(function, state, dim);
-    return describe(at, false, call.index) ? gather_on_crate(call.call, self, to) : Tensor();
+    OneIndex call(function, op, state, dim);
+    return describe(call.call, at, false, call.index) ? gather_on_crate(call.call, op, self, to) : Tensor();
 }
 
 // The two forms of `index_select`, `take` and `gather`. `Dim` has the type of `dim`, and is empty for
@@ -623,8 +667,9 @@ Tensor embedding_dense_backward(DispatchKeySet keys, const Tensor& gradient, con
     const uint64_t state = enabled.load(std::memory_order_acquire);
     const Operator& op = *embedding_op;
     const auto count = rows.maybe_as_int(), skipped = padding.maybe_as_int();
-    if (is_enabled(op, state) && may_gain(EmbeddingDenseBackward, true, gradient.numel(), state) && !scale && count && *count >= 0 && skipped && gradient.dim() > 0) {
-        OneIndex call(EmbeddingDenseBackward, state, *skipped);
+    if (is_enabled(op, state) && may_gain(EmbeddingDenseBackward, true, gradient.numel(), state) &&
+        ((!scale && count && *count >= 0 && skipped && gradient.dim() > 0) || decline(EmbeddingDenseBackward, Argument))) {
+        OneIndex call(EmbeddingDenseBackward, op, state, *skipped);
         int64_t shape[2] = {*count, gradient.size(-1)}, strides[2] = {gradient.size(-1), 1};
         if (call.gains_new(shape, strides, gradient, indices)) {
             Tensor result = new_tensor(shape, gradient);
@@ -649,7 +694,7 @@ Operator* add(const std::string& name, const std::string& overload) {
     c10::KernelFunction previous = kernel_of(handle.getComputedKernelForDispatchKey(c10::DispatchKey::CPU));
     const uint64_t bit = uint64_t{1} << operators.size();
     const std::string full = overload.empty() ? name : name + "." + overload;
-    operators.push_back({full, bit, handle, std::move(previous), implement<Kernel>});
+    operators.push_back({full, "ndscatter::" + name, bit, handle, std::move(previous), implement<Kernel>});
     return &operators.back();
 }
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 import ndscatter as nd
-from bars import plot
+from ndscatter._plot import plot, processor
 
 #: Names of the workloads of docs/performance.md that this benchmark measures. The table of this
 #: benchmark also has gathers, counts, and scatters of single elements at other sizes.
@@ -332,7 +332,8 @@ def main() -> None:
     found = table(workloads, options)
     if options.plot and found:
         ratios = [(f"{row.name}: {row.numpy}", row.ratio) for row in found]
-        plot(ratios, f"numpy's time / ndscatter's, {options.threads} threads", options.plot)
+        title = f"{processor()}, {options.threads} threads, numpy {np.__version__}"
+        plot(ratios, "numpy's time / ndscatter's time", title, options.plot)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import time
 import torch
 
 import ndscatter.torch
-from bars import plot
+from ndscatter._plot import plot, processor
 
 def zipf(rows: int, count: int, generator: torch.Generator) -> torch.Tensor:
     weights = torch.arange(1, rows + 1, dtype=torch.float64).pow(-1.2)
@@ -321,8 +321,8 @@ def main() -> None:
     else:
         ratios = table(options.rounds, options.scale)
         if options.plot:
-            label = f"PyTorch's time / time when enabled, {options.threads} threads"
-            plot(ratios, label, options.plot)
+            title = f"{processor()}, {options.threads} threads, PyTorch {torch.__version__}"
+            plot(ratios, "PyTorch's time / time when enabled", title, options.plot)
 
 
 if __name__ == "__main__":

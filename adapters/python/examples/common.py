@@ -18,10 +18,6 @@ import ndscatter
 LARGE = 150_000
 
 IS_NOTEBOOK = "ipykernel" in sys.modules
-if not IS_NOTEBOOK:
-    import matplotlib
-
-    matplotlib.use("Agg")
 
 
 class Contender(NamedTuple):
@@ -47,12 +43,27 @@ def find_torch() -> Any:
     try:
         torch, switch = import_module("torch"), import_module("ndscatter.torch")
     except ImportError:
-        print("torch is not installed: its rows are left out")
+        print("torch is not installed: its rows are left out (pip install torch)")
         return None
     if not torch.__version__.startswith(tuple(f"{release}." for release in switch.SUPPORTED)):
         print(f"ndscatter.torch does not support torch {torch.__version__}: its rows are left out")
         return None
     return torch
+
+
+def find_pyplot() -> Any:
+    """Return the module `matplotlib.pyplot`.
+
+    If matplotlib is missing, say how to install it and end the program. The picture is the last part of
+    every example, so everything else has run.
+    """
+    try:
+        if not IS_NOTEBOOK:
+            import_module("matplotlib").use("Agg")
+        return import_module("matplotlib.pyplot")
+    except ImportError:
+        print("\nno picture, because matplotlib is not installed: pip install matplotlib")
+        raise SystemExit from None
 
 
 def under(contender: Contender) -> Any:

@@ -10,18 +10,20 @@
 # community, because its noise is larger than the differences between communities.
 #
 # To run this example, `common.py` must be in the same folder. Run `python graph_layer.py [--out FOLDER]
-# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy,
-# matplotlib and torch.
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy and
+# torch, and matplotlib for the picture.
 
 # %%
 import numpy as np
-import torch
-from common import Contender, check, finish, options, print_table, race
-from matplotlib import pyplot
-from torch import nn
+from common import Contender, check, find_pyplot, finish, options, print_table, race
 
 import ndscatter
-import ndscatter.torch
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    raise SystemExit("this example requires torch: pip install torch") from None
 
 args = options("A layer of a graph network, by hand and in a network that is trained.")
 nodes, degree, width, epochs = (900, 12, 16, 8) if args.quick else (20_000, 12, 32, 30)
@@ -166,6 +168,7 @@ print(f"loss {one.losses[0]:.3f}, after {epochs} epochs {one.losses[-1]:.3f}")
 # %%
 palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]
 shown = random.permutation(np.flatnonzero(~is_known.numpy()))[:3000]
+pyplot = find_pyplot()
 figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.8), layout="constrained")
 for panel, (places, scores), when in zip(axes, (before, after), ("before training", f"after {epochs} epochs")):
     right = (scores.argmax(1) == labels)[~is_known].float().mean()

@@ -10,14 +10,12 @@
 # only once to a pixel that has several points.
 #
 # To run this example, `common.py` must be in the same folder. Run `python histogram.py [--out FOLDER]
-# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy and
-# matplotlib. If torch is installed, its functions are measured too.
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy,
+# and matplotlib for the picture. If torch is installed, its functions are measured too.
 
 # %%
 import numpy as np
-from common import Contender, check, find_torch, finish, options, print_table, race
-from matplotlib import pyplot
-from matplotlib.colors import LogNorm
+from common import Contender, check, find_pyplot, find_torch, finish, options, print_table, race
 
 import ndscatter
 
@@ -120,11 +118,12 @@ print_table("numbered pixels", race(numbers, rounds))
 # smallest.
 
 # %%
+pyplot = find_pyplot()
 figure, axes = pyplot.subplots(figsize=(7.6, 6.0), layout="constrained")
 axes.set_title(f"The Clifford attractor: how often {len(row) / 1e6:.1f} million points come by", fontsize=11)
 hits = np.ma.masked_equal(counts, 0)
 colours = pyplot.get_cmap("inferno", 128)
-drawn = axes.imshow(hits, origin="lower", extent=(-2, 2, -2, 2), cmap=colours, norm=LogNorm())
+drawn = axes.imshow(hits, origin="lower", extent=(-2, 2, -2, 2), cmap=colours, norm="log")
 axes.set(facecolor="black", xlim=(-1.5, 2.1), ylim=(-1.4, 1.65), xlabel="x", ylabel="y")
 figure.colorbar(drawn, label="points in a pixel", shrink=0.8)
 finish(figure, args.out, "histogram")

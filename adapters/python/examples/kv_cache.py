@@ -7,13 +7,12 @@
 # steps. A slot without a sequence is idle, and its position is -1.
 #
 # To run this example, `common.py` must be in the same folder. Run `python kv_cache.py [--out FOLDER]
-# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy and
-# matplotlib. If torch is installed, its functions are measured too.
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy,
+# and matplotlib for the picture. If torch is installed, its functions are measured too.
 
 # %%
 import numpy as np
-from common import Contender, check, find_torch, finish, options, print_table, race
-from matplotlib import pyplot
+from common import Contender, check, find_pyplot, find_torch, finish, options, print_table, race
 
 import ndscatter
 
@@ -150,16 +149,18 @@ print_table("a step", race(contenders, rounds=2 if args.quick else 7), per=steps
 # %%
 by_call()
 written = caches[0][:, 0, :, 0]
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained", sharey=True)
+pyplot = find_pyplot()
+figure, (left, right) = pyplot.subplots(1, 2, figsize=(10.5, 5.2), layout="constrained", sharey=True)
 panels = (
-    (left, schedule.T, "step", "every step: which position each slot writes", "position; grey: idle"),
-    (right, written - 1, "position", "in the end: which step wrote each position; red: the newest", "step; grey: none"),
+    (left, schedule.T, "step", "every step: which position each slot writes", "written position; grey: idle"),
+    (right, written - 1, "position", "in the end: which step wrote each position; red: the newest", "step that wrote; grey: none"),
 )
 for axes, values, label, title, meaning in panels:
     shown = np.ma.masked_less(values, 0)
     colours = pyplot.get_cmap("viridis").with_extremes(bad="0.9")
     drawn = axes.imshow(shown, aspect="auto", interpolation="nearest", cmap=colours, origin="lower")
-    figure.colorbar(drawn, ax=axes, pad=0.02, label=meaning)
+    # Below the plot, the label cannot be read as the label of the other plot's vertical axis.
+    figure.colorbar(drawn, ax=axes, pad=0.02, aspect=40, location="bottom", label=meaning)
     axes.set_title(title, fontsize=11)
     axes.set(xlabel=label, yticks=range(0, slots, 2))
     axes.hlines(np.arange(slots + 1) - 0.5, *axes.get_xlim(), color="white", linewidth=1.5)

@@ -8,13 +8,12 @@
 # shows the blocks. The cache has 8-bit floats with one scale.
 #
 # To run this example, `common.py` must be in the same folder. Run `python paged_cache.py [--out FOLDER]
-# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy. If
-# torch is installed, its functions are measured too.
+# [--quick]`, or run the file cell by cell in Jupyter, VS Code or Spyder. The example requires numpy,
+# and matplotlib for the picture. If torch is installed, its functions are measured too.
 
 # %%
 import numpy as np
-from common import Contender, check, find_torch, finish, options, print_table, race
-from matplotlib import pyplot
+from common import Contender, check, find_pyplot, find_torch, finish, options, print_table, race
 
 import ndscatter
 
@@ -200,6 +199,7 @@ print_table(f"{layers} layers, {batch} sequences", race(contenders, rounds=3 if 
 # %%
 letters = sorted(set(owner))
 numbers = np.array([letters.index(letter) for letter in owner]).reshape(-1, 4)
+pyplot = find_pyplot()
 figure, axes = pyplot.subplots(figsize=(8, 3), layout="constrained")
 colours = pyplot.get_cmap("Pastel1").with_extremes(bad="0.95")
 axes.imshow(np.ma.masked_equal(numbers.T, letters.index(".")), cmap=colours, aspect="auto")

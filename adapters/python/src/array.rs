@@ -18,20 +18,21 @@ mod source;
 
 use ndscatter::{AnyView, AnyViewMut, DType, Format, Layout, ScatterError};
 use ndscatter_host::dlpack::DLDataType;
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, foreign};
+use crate::types::numpy_name;
 use dlpack::{Exported, Lent};
 use numpy::{Described, Elements, Fields};
 
 pub(crate) use dlpack::{Describe, describe_of, described};
 pub(crate) use line::Line;
-pub(crate) use numpy::{array_type, is_exactly};
-pub(crate) use source::{Source, note_written};
+pub(crate) use numpy::{array_type, is_exactly, is_number};
+pub(crate) use source::{Source, note_written, refuse_masked};
 
 /// Sizes or strides, one per axis. A value with at most 6 axes needs no heap allocation.
 pub(crate) type Dims<T> = SmallVec<[T; 6]>;
@@ -370,10 +371,11 @@ impl<'py> Array<'py> {
         let copy = match self.is_numpy() {
             true => {
                 let astype = numpy::array_type(py).getattr(intern!(py, "astype"))?;
-                astype.call((object, dtype), Some(&options))?
+                astype.call((object, dtype), Some(&options))
             }
-            false => object.call_method(intern!(py, "astype"), (dtype,), Some(&options))?,
+            false => object.call_method(intern!(py, "astype"), (dtype,), Some(&options)),
         };
+        let copy = copy.map_err(|error| foreign(py, error))?;
         Self::of_numpy(&copy).ok_or_else(|| PyTypeError::new_err("numpy returned no array"))
     }
 
@@ -587,8 +589,16 @@ impl<'py> Array<'py> {
         Layout::strided(&self.shape, &self.strides).map_err(|error| Failure(error).into())
     }
 
+    /// Checks whether this array and `other` are the same elements in the same order.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let is_contiguous = self.is_contiguous && other.is_contiguous;
+        self.address == other.address
+            && self.shape == other.shape
+            && (is_contiguous || self.strides == other.strides)
+    }
+
     #[inline]
-    fn known(&self) -> PyResult<DType> {
+    pub(crate) fn known(&self) -> PyResult<DType> {
         self.dtype.ok_or_else(|| {
             PyTypeError::new_err(format!(
                 "arrays of {} are not supported here",
@@ -831,7 +841,7 @@ fn regular_strides(
     strides: Option<Dims<isize>>,
     dtype: DType,
 ) -> PyResult<Option<Dims<isize>>> {
-    let too_large = || PyBufferError::new_err("a tensor is larger than the address space");
+    let too_large = || PyValueError::new_err("a tensor is larger than the address space");
     let count = |all: usize, &size: &usize| all.checked_mul(size);
     let count = match shape.contains(&0) {
         true => Some(0),
@@ -858,20 +868,4 @@ fn regular_strides(
         .and_then(|span| span.checked_mul(dtype.size()));
     let fits = bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
     fits.then_some(Some(strides)).ok_or_else(too_large)
-}
-
-/// Returns numpy's name of a dtype. A dtype that numpy does not have gets a name of the same form,
-/// such as `bfloat16`.
-fn numpy_name(dtype: DType) -> String {
-    match (dtype, dtype.as_str()) {
-        (DType::Bool | DType::Complex64 | DType::Complex128, name) => name.to_owned(),
-        (DType::BF16, _) => "bfloat16".to_owned(),
-        (_, name) => {
-            let name = name.replace('u', "uint").replace('f', "float");
-            match name.strip_prefix('i') {
-                Some(bits) => format!("int{bits}"),
-                None => name,
-            }
-        }
-    }
 }

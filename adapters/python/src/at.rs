@@ -17,8 +17,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 
-use crate::array::{Array, Dims, Number, Source, elements_of, is_exactly};
-use crate::failure::Failure;
+use crate::array::{Array, Dims, Number, Source, elements_of, is_exactly, refuse_masked};
+use crate::docs::docs;
+use crate::failure::{Failure, optional_integer};
 use crate::options::Meaning;
 use crate::threads::{execution, run};
 use crate::value::Value;
@@ -85,6 +86,14 @@ fn at<'py>(
         // The type and the text of this exception are those of numpy.
         return Err(PyValueError::new_err("second operand needed for ufunc"));
     };
+    for argument in [a, indices, &b] {
+        refuse_masked(argument)?;
+    }
+    if let Ok(parts) = indices.cast::<PyTuple>() {
+        parts
+            .iter_borrowed()
+            .try_for_each(|part| refuse_masked(&part))?;
+    }
     if plain(function, a, indices, &b, threads)?.is_some() {
         return Ok(());
     }
@@ -345,7 +354,7 @@ fn _scatter_at(
     a: &Bound<'_, PyAny>,
     indices: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<bool> {
     let found = Function::ALL
         .into_iter()
@@ -381,7 +390,7 @@ macro_rules! functions {
             a: &Bound<'py, PyAny>,
             indices: &Bound<'py, PyAny>,
             b: Second<'py>,
-            threads: Option<isize>,
+            #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
         ) -> PyResult<()> {
             at(Function::ALL[$number], a, indices, b, threads)
         }
@@ -391,31 +400,16 @@ macro_rules! functions {
 functions! {
     /// Add `b` to ``a[indices]`` in place, once for each occurrence of an index: ``np.add.at``.
     ///
-    /// Args:
-    ///     a: writable numpy array of any shape.
-    ///     indices: any index that numpy accepts: integers, booleans, slices, arrays, None, and
-    ///         tuples of these.
-    ///     b: array, list or number that broadcasts to the shape of ``a[indices]``. If `b` may
-    ///         share memory with `a`, a copy of `b` is used.
-    ///     threads: largest number of threads that the call uses. 1: the call runs on the
-    ///         calling thread. None: the call may use all threads.
+    #[doc = docs!("numpy arguments")]
+    #[doc = docs!("threads")]
     ///
-    /// Raises:
-    ///     IndexError: an index is out of bounds, or numpy does not accept `indices` as an index.
-    ///     TypeError: `a` is not a numpy array, numpy has no sum for the types of `a` and `b`,
-    ///         or numpy refuses to convert the sum to the type of `a`. For a tensor of another
-    ///         library, use ``scatter_update(a, indices, b, reduction="add", out=a)``.
-    ///     ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is
-    ///         read-only.
+    #[doc = docs!("numpy errors")]
     ///
-    /// If a kernel of ndscatter runs the call and the call raises an error, `a` is unchanged. If
-    /// several values of `b` are added to one element of `a`, the order of the additions is the
-    /// row-major order of ``a[indices]``. The result is equal to numpy's result in every bit, and
-    /// does not depend on the number of threads. A kernel gives no warning if a float overflows.
+    #[doc = docs!("numpy order")]
+    /// A kernel gives no warning if a float overflows.
     ///
-    /// In some calls, numpy's own function runs instead of a kernel. Examples are types for which
-    /// ndscatter has no arithmetic, and types for which a kernel's result could differ from numpy's
-    /// result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    /// numpy's own function runs for types for which ndscatter has no arithmetic, and for types for
+    /// which a kernel's result could differ from numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
     /// float32 does not represent `b` exactly.
     ///
     /// >>> import numpy as np, ndscatter
@@ -428,7 +422,12 @@ functions! {
     /// Subtract `b` from ``a[indices]`` in place, once for each occurrence of an index:
     /// ``np.subtract.at``.
     ///
-    /// The arguments and the errors are those of `add_at`.
+    #[doc = docs!("numpy arguments")]
+    #[doc = docs!("threads")]
+    ///
+    #[doc = docs!("numpy errors")]
+    ///
+    #[doc = docs!("numpy order")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([10, 20, 30])
@@ -440,7 +439,12 @@ functions! {
     /// Multiply ``a[indices]`` by `b` in place, once for each occurrence of an index:
     /// ``np.multiply.at``.
     ///
-    /// The arguments and the errors are those of `add_at`.
+    #[doc = docs!("numpy arguments")]
+    #[doc = docs!("threads")]
+    ///
+    #[doc = docs!("numpy errors")]
+    ///
+    #[doc = docs!("numpy order")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1.0, 2.0, 3.0])
@@ -452,10 +456,16 @@ functions! {
     /// Replace ``a[indices]`` by the minimum of ``a[indices]`` and `b` in place:
     /// ``np.minimum.at``.
     ///
-    /// The arguments and the errors are those of `add_at`. If the element of `a` or the value of
-    /// `b` is NaN, the result is NaN. If the element and the value are zeros of different signs,
-    /// a kernel of ndscatter keeps the element. numpy's result for such zeros depends on the type
-    /// and the machine.
+    #[doc = docs!("numpy arguments")]
+    #[doc = docs!("threads")]
+    ///
+    #[doc = docs!("numpy errors")]
+    ///
+    #[doc = docs!("numpy order")]
+    ///
+    /// If the element of `a` or the value of `b` is NaN, the result is NaN. If the element and the
+    /// value are zeros of different signs, a kernel of ndscatter keeps the element. numpy's result
+    /// for such zeros depends on the type and the machine.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])
@@ -467,8 +477,16 @@ functions! {
     /// Replace ``a[indices]`` by the maximum of ``a[indices]`` and `b` in place:
     /// ``np.maximum.at``.
     ///
-    /// The arguments and the errors are those of `add_at`. NaN and zeros of different signs give
-    /// the results that `minimum_at` describes.
+    #[doc = docs!("numpy arguments")]
+    #[doc = docs!("threads")]
+    ///
+    #[doc = docs!("numpy errors")]
+    ///
+    #[doc = docs!("numpy order")]
+    ///
+    /// If the element of `a` or the value of `b` is NaN, the result is NaN. If the element and the
+    /// value are zeros of different signs, a kernel of ndscatter keeps the element. numpy's result
+    /// for such zeros depends on the type and the machine.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])

@@ -13,7 +13,8 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Line, Source};
-use crate::failure::Failure;
+use crate::docs::docs;
+use crate::failure::{Failure, integer, optional_integer};
 use crate::operands;
 use crate::options::Meaning;
 use crate::threads::{execution, pool, run};
@@ -31,8 +32,7 @@ use crate::value::Value;
 ///     minlength: smallest number of bins.
 ///     out: numpy array of shape ``(bins,)`` with ``bins >= minlength``, of any numeric type.
 ///         All elements of `out` are overwritten.
-///     threads: largest number of threads that the call uses: 1 is the calling thread alone, None
-///         is all threads of the thread pool.
+#[doc = docs!("threads")]
 ///
 /// Returns:
 ///     `out` if it was passed. Otherwise a new array of ``max(max(x) + 1, minlength)`` bins: counts
@@ -43,10 +43,9 @@ use crate::value::Value;
 ///     TypeError: the elements of `x` are neither integers nor booleans, numpy refuses to
 ///         convert the weights to the element type of the result, or `out` is not a numpy array
 ///         of numbers.
-///     ValueError: an element of `x` or `minlength` is negative, a shape is wrong, `out` is a
-///         read-only numpy array, or `out` shares memory with `x` or `weights`.
-///     BufferError: `out` is an array of a library other than numpy, and is read-only or may be
-///         read-only.
+///     ValueError: an element of `x` or `minlength` is negative, a shape is wrong, `out` is
+///         read-only or may be read-only, or `out` shares memory with `x` or `weights`.
+///     MemoryError: an allocation failed.
 ///
 /// After each of the errors listed under "Raises", `out` is unchanged.
 ///
@@ -60,9 +59,9 @@ use crate::value::Value;
 pub(crate) fn bincount<'py>(
     x: &Bound<'py, PyAny>,
     weights: Option<&Bound<'py, PyAny>>,
-    minlength: isize,
+    #[pyo3(from_py_with = integer)] minlength: isize,
     out: Option<&Bound<'py, PyAny>>,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
     let least = usize::try_from(minlength)

@@ -1,28 +1,39 @@
 //! The public gathers: `gather_nd`, `gather`, `gather_elements`.
 
-use ndscatter::Operator;
+use ndscatter::{Gather, Operator};
 use pyo3::prelude::*;
 
-use crate::array::{Source, elements_of};
-use crate::failure::Failure;
+use crate::array::{Array, Source, elements_of};
+use crate::docs::docs;
+use crate::explain::PyExplanation;
+use crate::failure::{Failure, integer, optional_integer};
 use crate::operands::{self, Operands};
 use crate::options::Meaning;
 use crate::scatter::fit;
 use crate::threads::{execution, run};
 
 /// The arguments of one call of a gather.
-struct Call<'a, 'py> {
-    operator: Operator,
-    meaning: Meaning,
-    data: &'a Bound<'py, PyAny>,
-    indices: &'a Bound<'py, PyAny>,
-    out: Option<&'a Bound<'py, PyAny>>,
-    threads: Option<isize>,
+pub(crate) struct Call<'a, 'py> {
+    pub(crate) operator: Operator,
+    pub(crate) meaning: Meaning,
+    pub(crate) data: &'a Bound<'py, PyAny>,
+    pub(crate) indices: &'a Bound<'py, PyAny>,
+    pub(crate) out: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) threads: Option<isize>,
+}
+
+/// The converted arguments of one call of a gather.
+struct Prepared<'py> {
+    gather: Gather<'static>,
+    indices: Array<'py>,
+    operands: Operands<'py>,
+    /// Shape of the result.
+    shape: Vec<usize>,
 }
 
 impl<'py> Call<'_, 'py> {
-    fn run(self) -> PyResult<Bound<'py, PyAny>> {
-        let (py, execution) = (self.data.py(), execution(self.threads)?);
+    fn prepare(&self) -> PyResult<Prepared<'py>> {
+        let execution = execution(self.threads)?;
         let (data, indices) = (Source::of(self.data)?, Source::of(self.indices)?);
         let output = self.out.map(Source::of_output).transpose()?;
         let (data, mut indices) = (data.read()?, operands::indices(indices)?);
@@ -31,13 +42,41 @@ impl<'py> Call<'_, 'py> {
         let output = output.map(operands::output).transpose()?;
         let operands = Operands::new(data, None, output, true)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
-        let gather = self.meaning.gather(operator)?.execution(execution);
+        Ok(Prepared {
+            gather: self.meaning.gather(operator)?.execution(execution),
+            indices,
+            operands,
+            shape,
+        })
+    }
+
+    fn run(self) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.data.py();
+        let Prepared {
+            gather,
+            indices,
+            operands,
+            shape,
+        } = self.prepare()?;
         let result = operands.new_result(py, &shape)?;
         let size = elements_of(&shape);
         let output = operands.target(result.as_ref())?;
         let (data, at) = (operands.data.view()?, indices.view()?);
         run(py, size, || gather.write_into(data, at, output))?.map_err(Failure)?;
         operands.finish(result)
+    }
+
+    /// Reports how the call would run. The call does not run.
+    pub(crate) fn explain(self) -> PyResult<PyExplanation> {
+        let py = self.data.py();
+        let prepared = self.prepare()?;
+        let (gather, operands) = (prepared.gather, prepared.operands);
+        let (dtype, allocates) = (operands.data.known()?, operands.output.is_none());
+        let (layout, at) = (operands.data.layout()?, prepared.indices.view()?);
+        let explained = run(py, prepared.indices.len(), || {
+            gather.explain(layout, at, dtype, allocates)
+        })?;
+        Ok(PyExplanation::new(explained.map_err(Failure)?, dtype))
     }
 }
 
@@ -55,11 +94,11 @@ macro_rules! gathers {
         pub(crate) fn $name<'py>(
             data: &Bound<'py, PyAny>,
             indices: &Bound<'py, PyAny>,
-            $option: $type,
+            #[pyo3(from_py_with = integer)] $option: $type,
             bounds: &str,
             negative_indices: bool,
             out: Option<&Bound<'py, PyAny>>,
-            threads: Option<isize>,
+            #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
         ) -> PyResult<Bound<'py, PyAny>> {
             let call = Call {
                 operator: $operator,
@@ -86,29 +125,15 @@ gathers! {
     ///     data: array of any shape, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type, of shape ``(..., k)``.
     ///     batch_dims: number of leading dimensions that `data` and `indices` share.
-    ///     bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError,
-    ///         ``"skip"`` fills the slice of the result with zeros, and ``"clamp"`` replaces the
-    ///         index by the nearest valid index.
-    ///     negative_indices: whether a negative index counts from the end of its axis. If False, a
-    ///         negative index is out of bounds.
-    ///     out: array to write the result to.
-    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-    ///         None is all threads of the thread pool.
+    #[doc = docs!("read bounds")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("out")]
+    #[doc = docs!("threads")]
     ///
-    /// Returns:
-    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
+    #[doc = docs!("returns")]
     ///
-    /// Raises:
-    ///     IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-    ///         empty with ``bounds="clamp"``.
-    ///     TypeError: `out` has another element type than `data`, or indices are not integers.
-    ///     ValueError: a shape or an option is wrong, `out` shares memory with `data` or
-    ///         `indices`, or `out` is a read-only numpy array.
-    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
-    ///         be read-only.
-    ///
-    /// After each of the errors listed under "Raises", `out` is unchanged. The semantics of
-    /// `gather_nd` are those of ONNX GatherND 13.
+    #[doc = docs!("read errors")]
+    /// The semantics of `gather_nd` are those of ONNX GatherND 13.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([[0, 1], [2, 3]])
@@ -124,11 +149,17 @@ gathers! {
     /// Args:
     ///     data: array of rank 1 or more, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type and any shape.
-    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
+    #[doc = docs!("axis")]
+    #[doc = docs!("read bounds")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("out")]
+    #[doc = docs!("threads")]
     ///
-    /// The arguments `bounds`, `negative_indices`, `out` and `threads` are those of `gather_nd`.
-    /// `gather` returns `out` or a new array, and raises errors, as `gather_nd` does. The semantics
-    /// of `gather` are those of ONNX Gather 13, numpy ``take`` and torch ``index_select``.
+    #[doc = docs!("returns")]
+    ///
+    #[doc = docs!("read errors")]
+    /// The semantics of `gather` are those of ONNX Gather 13, numpy ``take`` and torch
+    /// ``index_select``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.gather(np.array([[1, 2], [3, 4], [5, 6]]), [2, 0])
@@ -147,11 +178,16 @@ gathers! {
     ///     indices: integers of any integer type, of the rank of `data`. Along `axis`, `indices`
     ///         may have any size. Along every other axis, the size of `indices` is at most the size
     ///         of `data`.
-    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
+    #[doc = docs!("axis")]
+    #[doc = docs!("read bounds")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("out")]
+    #[doc = docs!("threads")]
     ///
-    /// The arguments `bounds`, `negative_indices`, `out` and `threads` are those of `gather_nd`.
-    /// `gather_elements` returns `out` or a new array, and raises errors, as `gather_nd` does. The
-    /// semantics of `gather_elements` are those of ONNX GatherElements 13, numpy
+    #[doc = docs!("returns")]
+    ///
+    #[doc = docs!("read errors")]
+    /// The semantics of `gather_elements` are those of ONNX GatherElements 13, numpy
     /// ``take_along_axis`` and torch ``gather``.
     ///
     /// >>> import numpy as np, ndscatter
@@ -170,12 +206,13 @@ gathers! {
 /// Args:
 ///     data: the cache, of any element type except numpy's ``object``.
 ///     slots: integers of any integer type and any shape.
-///     bounds: treatment of a slot that does not exist: ``"skip negative"`` fills the rows of
-///         negative slots with zeros, and raises an IndexError for a slot that is too large.
-///         ``"error"``, ``"skip"`` and ``"clamp"`` are those of `gather_nd`. A negative slot never
-///         counts from the end.
+#[doc = docs!("read slots")]
+#[doc = docs!("out")]
+#[doc = docs!("threads")]
 ///
-/// The arguments `out` and `threads`, the result and the errors are those of `gather_nd`.
+#[doc = docs!("returns")]
+///
+#[doc = docs!("read errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> ndscatter.gather_paged(np.array([[1, 2], [3, 4]]), [3, -1, 0])
@@ -187,7 +224,7 @@ pub(crate) fn gather_paged<'py>(
     slots: &Bound<'py, PyAny>,
     bounds: &str,
     out: Option<&Bound<'py, PyAny>>,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let call = Call {
         operator: Operator::Paged,

@@ -12,6 +12,9 @@
 //! | `value` | one value that stands for all updates |
 //! | `threads` | the pool of a call, and Python's lock |
 //! | `failure` | conversion of errors to exceptions |
+//! | `types` | numpy's names of element types |
+//! | `explain` | reports of how calls would run |
+//! | `docs` | texts that several docstrings share |
 //! | `about` | version, instruction set, number of threads, machine |
 //! | `onnxruntime` | the entry point for ONNX Runtime, and counts of runs |
 //! | `torch` | kernels for PyTorch |
@@ -22,6 +25,8 @@ mod about;
 mod array;
 mod at;
 mod bincount;
+mod docs;
+mod explain;
 mod failure;
 mod gather;
 mod moves;
@@ -33,6 +38,7 @@ mod scatter;
 mod threads;
 mod torch;
 mod tuples;
+mod types;
 mod value;
 mod writes;
 
@@ -43,6 +49,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scatter::register(module)?;
     gather::register(module)?;
     plan::register(module)?;
+    explain::register(module)?;
     writes::register(module)?;
     moves::register(module)?;
     at::register(module)?;

@@ -8,7 +8,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Source, note_written};
-use crate::failure::Failure;
+use crate::docs::docs;
+use crate::failure::{Failure, foreign, optional_integer};
 use crate::operands;
 use crate::options::choose;
 use crate::threads::{execution, run};
@@ -31,16 +32,15 @@ use crate::threads::{execution, run};
 ///         and raises an IndexError for a row number that is too large.
 ///     duplicates: ``"allow"``, or ``"reject"`` to raise a ValueError if two moves have the same
 ///         destination.
-///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-///         None is all threads of the thread pool.
+#[doc = docs!("threads")]
 ///
 /// Raises:
 ///     IndexError: a row number is out of bounds.
-///     TypeError: row numbers are not integers, or the elements of an array are references.
-///     ValueError: a shape or an option is wrong, two arrays share memory, or an array is a
-///         read-only numpy array.
-///     BufferError: an array is of a library other than numpy, and is read-only or may be
-///         read-only.
+///     TypeError: row numbers are not integers, the elements of an array are references, or an
+///         argument is a masked array.
+///     ValueError: a shape or an option is wrong, two arrays share memory, or an array is read-only
+///         or may be read-only.
+///     MemoryError: an allocation failed.
 ///
 /// After each of these errors, the arrays are unchanged. The rule is that of torch's
 /// ``cache[dst] = cache[src]`` and of the ``reorder_cache`` of transformers.
@@ -61,10 +61,10 @@ pub(crate) fn move_rows<'py>(
     tensors: &Bound<'py, PyAny>,
     src: &Bound<'py, PyAny>,
     dst: &Bound<'py, PyAny>,
-    axis: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] axis: Option<isize>,
     bounds: &str,
     duplicates: &str,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<()> {
     let py = tensors.py();
     let moves = axis.map_or_else(MoveRows::paged, MoveRows::along);
@@ -93,11 +93,17 @@ pub(crate) fn move_rows<'py>(
 
 /// Converts the argument `tensors`, which is an array or a sequence of arrays.
 fn written<'py>(tensors: &Bound<'py, PyAny>) -> PyResult<Vec<Source<'py>>> {
-    if tensors.hasattr(intern!(tensors.py(), "__dlpack__"))? {
+    let py = tensors.py();
+    let is_array = tensors.hasattr(intern!(py, "__dlpack__"));
+    if is_array.map_err(|error| foreign(py, error))? {
         return Ok(vec![Source::of_written("tensors", tensors)?]);
     }
-    let each = |item: PyResult<Bound<'py, PyAny>>| Source::of_written("tensors", &item?);
-    tensors.try_iter()?.map(each).collect()
+    let each = |item: PyResult<Bound<'py, PyAny>>| {
+        let item = item.map_err(|error| foreign(py, error))?;
+        Source::of_written("tensors", &item)
+    };
+    let items = tensors.try_iter().map_err(|error| foreign(py, error))?;
+    items.map(each).collect()
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,11 +6,12 @@
 //! This module knows which arrays may be copied, and which elements may be moved as bytes. This
 //! module does not know what a call computes.
 
-use ndscatter::AnyViewMut;
+use ndscatter::{AnyViewMut, Layout};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Dims, Source, note_written};
+use crate::failure::other_type;
 
 /// Reads the indices of a call. Copies the indices if they are not aligned or not in the machine's
 /// byte order.
@@ -87,9 +88,32 @@ pub(crate) fn updates<'py>(source: Source<'py>, data: &Array<'py>) -> PyResult<A
         // The crate has no arithmetic for the type of `data`, such as strings or times. All of
         // numpy's casts to this type are allowed.
         (true, _) if data.plain().is_none() => array.cast_like(data, "unsafe"),
-        (true, _) => array.cast_like(data, "same_kind"),
+        (true, _) => {
+            let cast = array.cast_like(data, "same_kind");
+            cast.map_err(|error| not_converted(&array, data, error))
+        }
         (false, _) => Ok(array),
     }
+}
+
+/// Returns the exception for updates that numpy made from a list or a number, and does not cast to
+/// the element type of `data`. `error` is numpy's exception.
+#[cold]
+fn not_converted(updates: &Array<'_>, data: &Array<'_>, error: PyErr) -> PyErr {
+    let Some(py) = updates.object().map(Bound::py) else {
+        return error;
+    };
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let raised = PyTypeError::new_err(format!(
+        "`updates` of {} are not converted to {}, the element type of `data`; convert one of them \
+         with `astype`",
+        updates.type_name(),
+        data.type_name()
+    ));
+    raised.set_cause(py, Some(error));
+    raised
 }
 
 /// Reads the argument `out`. Returns an error if `out` is read-only.
@@ -137,7 +161,7 @@ impl<'py> Operands<'py> {
         let is_known = |array: &Array<'_>| array.dtype().is_some_and(|dtype| !dtype.is_opaque());
         let are_known = operands.all().all(is_known);
         match are_known {
-            true => Ok(operands),
+            true => operands.of_one_type(),
             false if is_moved => operands.moved(),
             false => operands.reduced(),
         }
@@ -147,6 +171,20 @@ impl<'py> Operands<'py> {
         std::iter::once(&self.data)
             .chain(&self.updates)
             .chain(&self.output)
+    }
+
+    /// Returns an error if the updates or `out` do not have the dtype of `data`.
+    #[inline]
+    fn of_one_type(self) -> PyResult<Self> {
+        let others = [("updates", &self.updates), ("out", &self.output)];
+        for (name, array) in others {
+            if let Some(array) = array
+                && array.dtype() != self.data.dtype()
+            {
+                return Err(wrong_type(array, &self.data, name));
+            }
+        }
+        Ok(self)
     }
 
     /// Prepares the arrays of a call that computes with elements. Copies each array whose elements
@@ -246,8 +284,22 @@ impl<'py> Operands<'py> {
         match (result, &self.output) {
             (Some(result), _) => result.view_new(),
             (None, Some(output)) => output.view_mut(),
-            (None, None) => Err(no_output()),
+            (None, None) => Err(no_array()),
         }
+    }
+
+    /// Returns the layout of the array that the call writes to.
+    pub(crate) fn output_layout(&self) -> PyResult<Layout<'_>> {
+        match &self.output {
+            Some(output) => output.layout(),
+            None => Ok(Layout::contiguous(self.data.shape())),
+        }
+    }
+
+    /// Checks whether the call writes to `data` itself.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let output = self.output.as_ref();
+        output.is_some_and(|output| output.is_same(&self.data))
     }
 
     /// Ends a call: returns the Python object for the caller, which is the new result, or `out`. If
@@ -256,7 +308,7 @@ impl<'py> Operands<'py> {
         if let Some(result) = result {
             return result.into_object(&self.data);
         }
-        let written = self.output.ok_or_else(no_output)?;
+        let written = self.output.ok_or_else(no_array)?;
         let output = match self.staged {
             Some(staged) => {
                 staged.assign(&written)?;
@@ -265,13 +317,13 @@ impl<'py> Operands<'py> {
             None => written,
         };
         note_written(&output)?;
-        output.object().cloned().ok_or_else(no_output)
+        output.object().cloned().ok_or_else(no_array)
     }
 }
 
 #[cold]
-fn no_output() -> PyErr {
-    PyRuntimeError::new_err("internal error: the call has no output")
+pub(crate) fn no_array() -> PyErr {
+    PyRuntimeError::new_err("internal error: an array of the call is missing")
 }
 
 fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
@@ -279,7 +331,8 @@ fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
         (Some(_), Some(_)) => Ok(array),
         (None, Some(_)) => array.regular_copy(),
         _ => Err(PyTypeError::new_err(format!(
-            "a reduction is not defined for elements of {}; use reduction=\"none\"",
+            "a reduction is not defined for elements of {}; use reduction=\"none\", or convert the \
+             arrays with `.astype(..)`",
             array.type_name()
         ))),
     }
@@ -299,9 +352,14 @@ fn same_type_copy<'py>(array: &Array<'py>, data: &Array<'py>, name: &str) -> PyR
     if array.plain().is_some() && array.plain() == data.plain() && array.is_numpy() {
         return array.cast_like(data, "equiv");
     }
-    Err(PyTypeError::new_err(format!(
-        "`{name}` has elements of {}, but `data` has elements of {}; pass one type",
-        array.type_name(),
-        data.type_name()
-    )))
+    Err(wrong_type(array, data, name))
+}
+
+#[cold]
+fn wrong_type(array: &Array<'_>, data: &Array<'_>, name: &str) -> PyErr {
+    let has_astype = array
+        .object()
+        .is_none_or(|object| object.hasattr("astype").unwrap_or(true));
+    let message = other_type(name, array.type_name(), data.type_name(), has_astype);
+    PyTypeError::new_err(message)
 }

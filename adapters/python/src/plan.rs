@@ -4,13 +4,16 @@
 use ndscatter::{GatherPlan, Operator, Reduction, ScatterPlan};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyInt, PyTuple};
+use smallvec::smallvec;
 
 use crate::array::{Array, Dims, Source, elements_of};
-use crate::failure::Failure;
+use crate::docs::docs;
+use crate::explain::PyExplanation;
+use crate::failure::{Failure, integer, optional_integer};
 use crate::operands::{self, Operands};
 use crate::options::{Meaning, choose};
-use crate::scatter::{broadcasting, positions};
+use crate::scatter::{broadcasting, is_flat, positions, refuse_one_number};
 use crate::threads::{execution, run};
 use crate::writes::{PyWrite, write_planned};
 
@@ -25,11 +28,16 @@ enum Model<'py> {
 impl<'py> Model<'py> {
     fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(shape) = object.cast::<PyTuple>() {
-            let sizes = shape.iter().map(|size| size.extract());
+            let sizes = shape.iter().map(|size| integer(&size));
             return Ok(Self::Shape(sizes.collect::<PyResult<_>>()?));
         }
+        if object.is_instance_of::<PyInt>() {
+            return Ok(Self::Shape(smallvec![integer(object)?]));
+        }
         let source = Source::of_array(object)?.ok_or_else(|| {
-            PyTypeError::new_err("`data` of a plan is neither a tuple (a shape) nor an array")
+            PyTypeError::new_err(
+                "`data` of a plan is neither an array nor a shape, which is a tuple or an integer",
+            )
         })?;
         let array = source.read()?;
         let is_moved = array.plain().is_none() && array.unit() == array.size();
@@ -52,59 +60,61 @@ impl<'py> Model<'py> {
     }
 }
 
-/// A scatter whose indices have been read and checked.
+/// A scatter whose indices have been read and checked. `plan_scatter_nd` and the similar functions
+/// return it.
 ///
-/// Call the plan with `data` and `updates` of any element type that has the reduction of the plan.
-/// Without a reduction, an element must have 1, 2, 4, 8 or 16 bytes, and the strides in bytes must
-/// be multiples of this size. Several threads may call the plan at the same time.
+/// Call the plan as ``plan(data, updates, out=None, threads=None)``, with `data` and `updates` of any
+/// element type that has the reduction of the plan. Without a reduction, an element must have 1, 2,
+/// 4, 8 or 16 bytes, and the strides in bytes must be multiples of this size. Several threads may
+/// call the plan at the same time. A copy of a plan is the plan itself. A plan cannot be pickled.
+///
+/// Args:
+///     data: array of the shape of the plan.
+///     updates: array of the element type of `data`, of shape `updates_shape` or a shape that
+///         broadcasts to it.
+///     out: array to write the result to, of the shape and strides of the plan. ``out=data`` updates
+///         `data` in place. `out` is required if the plan was made for an array that is not
+///         contiguous.
+#[doc = docs!("threads")]
+///
+#[doc = docs!("returns")]
+///
+/// Raises:
+///     TypeError: the element types of `data`, `updates` and `out` differ, the element type does
+///         not have the reduction of the plan, or the plan refuses the size of the elements.
+///     ValueError: a shape or the strides of `out` are wrong, `out` is read-only or may be
+///         read-only, or `out` shares memory with an argument in another way than ``out=data``.
+///     MemoryError: an allocation failed.
+///
+/// After each of the errors listed under "Raises", `out` is unchanged.
+///
+/// >>> import numpy as np, ndscatter
+/// >>> plan = ndscatter.plan_scatter_update((3, 2), [2, 2], reduction="add")
+/// >>> plan(np.zeros((3, 2)), [[1, 2], [3, 4]])
+/// array([[0., 0.],
+///        [0., 0.],
+///        [4., 6.]])
 #[pyclass(frozen, module = "ndscatter", name = "ScatterPlan")]
 pub(crate) struct PyScatterPlan {
     plan: ScatterPlan,
     is_moved: bool,
+    is_flat: bool,
 }
 
 #[pymethods]
 impl PyScatterPlan {
-    /// Apply the updates to a copy of `data`, or to `data` itself if ``out=data`` is passed.
-    ///
-    /// Args:
-    ///     data: array of the shape of the plan.
-    ///     updates: array of the element type of `data`, of shape `updates_shape` or a shape
-    ///         that broadcasts to it.
-    ///     out: array to write the result to, of the shape and strides of the plan. `out` is
-    ///         required if the plan was made for an array that is not contiguous.
-    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-    ///         None is all threads of the thread pool.
-    ///
-    /// Returns:
-    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
-    ///
-    /// Raises:
-    ///     TypeError: the element types of `data`, `updates` and `out` differ, the element type
-    ///         does not have the reduction of the plan, or the plan refuses the size of the
-    ///         elements.
-    ///     ValueError: a shape or the strides of `out` are wrong, `out` shares memory with an
-    ///         argument in another way than ``out=data``, or `out` is a read-only numpy array.
-    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
-    ///         be read-only.
-    ///
-    /// After each of the errors listed under "Raises", `out` is unchanged.
+    /// Apply the updates. The docstring of the class describes the arguments, because Python does
+    /// not show a docstring of `__call__`.
     #[pyo3(signature = (data, updates, out=None, threads=None))]
     fn __call__<'py>(
         &self,
         data: &Bound<'py, PyAny>,
         updates: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
-        threads: Option<isize>,
+        #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, execution) = (data.py(), execution(threads)?);
-        let (data, updates) = (Source::of(data)?, Source::of(updates)?);
-        let output = out.map(Source::of_output).transpose()?;
-        let data = data.read()?;
-        let updates = operands::updates(updates, &data)?;
-        let output = output.map(operands::output).transpose()?;
-        let mut operands = Operands::new(data, Some(updates), output, self.is_moved)?;
-        refuse_units(&operands)?;
+        let mut operands = self.prepare(data, updates, out)?;
         let result = operands.new_result(py, &operands.shape())?;
         let scatter = self.plan.run().execution(execution);
         broadcasting(&mut operands, |operands, updates| {
@@ -116,21 +126,49 @@ impl PyScatterPlan {
         operands.finish(result)
     }
 
+    /// Report how a call of the plan would run. The arrays are not changed.
+    ///
+    /// The arguments are those of a call of the plan. The report depends on the element type of
+    /// `data` and on whether `out` is `data`. It does not depend on the values of `data` and
+    /// `updates`. Returns an `Explanation`.
+    ///
+    /// >>> import numpy as np, ndscatter
+    /// >>> plan = ndscatter.plan_scatter_update((4, 8), [1, 3], reduction="add")
+    /// >>> plan.explain(np.zeros((4, 8)), 1.0).to_dict()["schedule"]
+    /// 'serial'
+    #[pyo3(signature = (data, updates, out=None, threads=None))]
+    fn explain<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        updates: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
+    ) -> PyResult<PyExplanation> {
+        let (py, execution) = (data.py(), execution(threads)?);
+        let operands = self.prepare(data, updates, out)?;
+        let (dtype, is_in_place) = (operands.data.known()?, operands.is_in_place());
+        let scatter = self.plan.run().execution(execution);
+        let size = self.plan.tuples();
+        let explained = run(py, size, || scatter.explain(dtype, is_in_place))?;
+        Ok(PyExplanation::new(explained.map_err(Failure)?, dtype))
+    }
+
     /// Run several writes with the indices of the plan, each in place and with its own arrays.
     ///
     /// Args:
     ///     writes: a sequence of `Write`. The `data` of each has the shape and strides of the plan.
-    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-    ///         None is all threads of the thread pool.
+    #[doc = docs!("threads")]
     ///
-    /// The plan must have no reduction. The errors are those of `write_all`.
+    /// The plan must have no reduction.
+    ///
+    #[doc = docs!("slot errors")]
     #[pyo3(signature = (writes, *, threads=None))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 converts the sequence")]
     fn write_all<'py>(
         &self,
         py: Python<'py>,
         writes: Vec<Bound<'py, PyWrite>>,
-        threads: Option<isize>,
+        #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
     ) -> PyResult<()> {
         write_planned(py, &self.plan, &writes, threads)
     }
@@ -169,6 +207,19 @@ impl PyScatterPlan {
         Ok(found.map_err(Failure)?)
     }
 
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        let _ = memo;
+        slf
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("ScatterPlan", "plan_scatter_nd"))
+    }
+
     fn __repr__(&self) -> String {
         let plan = &self.plan;
         format!(
@@ -179,11 +230,34 @@ impl PyScatterPlan {
     }
 }
 
-/// A gather whose indices have been read and checked.
+/// A gather whose indices have been read and checked. `plan_gather` and the similar functions return
+/// it.
 ///
-/// Call the plan with `data` of any element type whose elements have 1, 2, 4, 8 or 16 bytes. The
-/// strides in bytes must be multiples of this size. Several threads may call the plan at the same
-/// time.
+/// Call the plan as ``plan(data, out=None, threads=None)``, with `data` of any element type whose
+/// elements have 1, 2, 4, 8 or 16 bytes. The strides in bytes must be multiples of this size. Several
+/// threads may call the plan at the same time. A copy of a plan is the plan itself. A plan cannot be
+/// pickled.
+///
+/// Args:
+///     data: array of the shape and strides of the plan.
+///     out: array to write the result to, of shape `output_shape`.
+#[doc = docs!("threads")]
+///
+#[doc = docs!("returns")]
+///
+/// Raises:
+///     TypeError: `out` has another element type than `data`, or the plan refuses the size of the
+///         elements.
+///     ValueError: a shape or the strides of `data` are wrong, `out` is read-only or may be
+///         read-only, or `out` shares memory with `data`.
+///     MemoryError: an allocation failed.
+///
+/// After each of the errors listed under "Raises", `out` is unchanged.
+///
+/// >>> import numpy as np, ndscatter
+/// >>> plan = ndscatter.plan_gather((3,), [2, 2, 0])
+/// >>> plan(np.array([1.0, 2.0, 3.0]))
+/// array([3., 3., 1.])
 #[pyclass(frozen, module = "ndscatter", name = "GatherPlan")]
 pub(crate) struct PyGatherPlan {
     plan: GatherPlan,
@@ -191,45 +265,48 @@ pub(crate) struct PyGatherPlan {
 
 #[pymethods]
 impl PyGatherPlan {
-    /// Gather slices from `data` by the indices of the plan.
-    ///
-    /// Args:
-    ///     data: array of the shape and strides of the plan.
-    ///     out: array to write the result to, of shape `output_shape`.
-    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-    ///         None is all threads of the thread pool.
-    ///
-    /// Returns:
-    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
-    ///
-    /// Raises:
-    ///     TypeError: `out` has another element type than `data`, or the plan refuses the size of
-    ///         the elements.
-    ///     ValueError: a shape or the strides of `data` are wrong, `out` shares memory with
-    ///         `data`, or `out` is a read-only numpy array.
-    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
-    ///         be read-only.
-    ///
-    /// After each of the errors listed under "Raises", `out` is unchanged.
+    /// Gather the slices. The docstring of the class describes the arguments, because Python does
+    /// not show a docstring of `__call__`.
     #[pyo3(signature = (data, out=None, threads=None))]
     fn __call__<'py>(
         &self,
         data: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
-        threads: Option<isize>,
+        #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, execution) = (data.py(), execution(threads)?);
-        let data = Source::of(data)?;
-        let output = out.map(Source::of_output).transpose()?;
-        let output = output.map(operands::output).transpose()?;
-        let operands = Operands::new(data.read()?, None, output, true)?;
-        refuse_units(&operands)?;
+        let operands = self.prepare(data, out)?;
         let result = operands.new_result(py, self.plan.output_shape())?;
         let size = elements_of(self.plan.output_shape());
         let output = operands.target(result.as_ref())?;
         let (gather, data) = (self.plan.run().execution(execution), operands.data.view()?);
         run(py, size, || gather.write_into(data, output))?.map_err(Failure)?;
         operands.finish(result)
+    }
+
+    /// Report how a call of the plan would run. The arrays are not changed.
+    ///
+    /// The arguments are those of a call of the plan. The report depends on the element type of
+    /// `data`. It does not depend on the values of `data`. Returns an `Explanation`.
+    ///
+    /// >>> import numpy as np, ndscatter
+    /// >>> plan = ndscatter.plan_gather((4, 8), [1, 3])
+    /// >>> plan.explain(np.zeros((4, 8))).to_dict()["schedule"]
+    /// 'serial'
+    #[pyo3(signature = (data, out=None, threads=None))]
+    fn explain<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
+    ) -> PyResult<PyExplanation> {
+        let (py, execution) = (data.py(), execution(threads)?);
+        let operands = self.prepare(data, out)?;
+        let (dtype, allocates) = (operands.data.known()?, operands.output.is_none());
+        let gather = self.plan.run().execution(execution);
+        let size = elements_of(self.plan.output_shape());
+        let explained = run(py, size, || gather.explain(dtype, allocates))?;
+        Ok(PyExplanation::new(explained.map_err(Failure)?, dtype))
     }
 
     /// Shape of `data` in a call of the plan.
@@ -250,6 +327,19 @@ impl PyGatherPlan {
         self.plan.skipped()
     }
 
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        let _ = memo;
+        slf
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("GatherPlan", "plan_gather"))
+    }
+
     fn __repr__(&self) -> String {
         let plan = &self.plan;
         format!(
@@ -258,6 +348,51 @@ impl PyGatherPlan {
             plan.output_shape()
         )
     }
+}
+
+impl PyScatterPlan {
+    /// Prepares the arrays of a call.
+    fn prepare<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        updates: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Operands<'py>> {
+        refuse_one_number(self.is_flat, updates)?;
+        let (data, updates) = (Source::of(data)?, Source::of(updates)?);
+        let output = out.map(Source::of_output).transpose()?;
+        let data = data.read()?;
+        let updates = operands::updates(updates, &data)?;
+        let output = output.map(operands::output).transpose()?;
+        let operands = Operands::new(data, Some(updates), output, self.is_moved)?;
+        refuse_units(&operands)?;
+        Ok(operands)
+    }
+}
+
+impl PyGatherPlan {
+    /// Prepares the arrays of a call.
+    fn prepare<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Operands<'py>> {
+        let data = Source::of(data)?;
+        let output = out.map(Source::of_output).transpose()?;
+        let output = output.map(operands::output).transpose()?;
+        let operands = Operands::new(data.read()?, None, output, true)?;
+        refuse_units(&operands)?;
+        Ok(operands)
+    }
+}
+
+/// Returns the error for a plan that is pickled.
+fn not_pickled(plan: &str, function: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {plan} cannot be pickled, because it has tables for the memory and the machine of this \
+         process; pickle the indices, and make the plan again in the other process, for example \
+         with `{function}`"
+    ))
 }
 
 /// Returns an error if the call divides its elements into several units. Such a call needs an
@@ -289,6 +424,7 @@ fn plan_scatter<'py>(
     Ok(PyScatterPlan {
         plan: plan.map_err(Failure)?,
         is_moved: meaning.reduction == Reduction::None,
+        is_flat: is_flat(operator, &indices),
     })
 }
 
@@ -322,14 +458,14 @@ macro_rules! scatter_plans {
         pub(crate) fn $name(
             data: &Bound<'_, PyAny>,
             indices: &Bound<'_, PyAny>,
-            $($axis: isize,)?
+            $(#[pyo3(from_py_with = integer)] $axis: isize,)?
             reduction: &str,
             include_self: bool,
             accumulate: &str,
             bounds: &str,
             duplicates: &str,
             negative_indices: bool,
-            threads: Option<isize>,
+            #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
         ) -> PyResult<PyScatterPlan> {
             let meaning = Meaning::parse(
                 reduction, include_self, accumulate, bounds, duplicates, negative_indices,
@@ -343,13 +479,21 @@ scatter_plans! {
     /// Return a plan of `scatter_nd` for several calls with the same indices.
     ///
     /// Args:
-    ///     data: a tuple with the shape of the outputs of the plan, if these outputs are
-    ///         contiguous. Otherwise an array with the shape and strides of the outputs.
-    ///     indices: as for `scatter_nd`. This function reads and checks the indices. The calls of
-    ///         the plan do not read `indices` again.
+    #[doc = docs!("shape")]
+    ///     indices: integers of any integer type, of shape ``(..., k)`` with ``k <= data.ndim``.
+    ///         This function reads and checks the indices. The calls of the plan do not read
+    ///         `indices` again.
+    #[doc = docs!("reduction")]
+    #[doc = docs!("write bounds")]
+    #[doc = docs!("duplicates")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("threads")]
     ///
-    /// The arguments `updates` and `out` of `scatter_nd` belong to a call of the plan. All other
-    /// arguments and errors are those of `scatter_nd`. Returns a `ScatterPlan`.
+    /// Returns:
+    ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several tuples have the
+    ///     same destination, a call applies their updates in the row-major order of the tuples.
+    ///
+    #[doc = docs!("plan errors")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_nd((4,), [[3], [1], [3]], reduction="add")
@@ -359,8 +503,23 @@ scatter_plans! {
 
     /// Return a plan of `scatter_update` for several calls with the same indices.
     ///
-    /// The argument `data` is that of `plan_scatter_nd`. All other arguments and errors are those
-    /// of `scatter_update`, without the arguments `updates` and `out`. Returns a `ScatterPlan`.
+    /// Args:
+    #[doc = docs!("shape")]
+    ///     indices: integers of any integer type, and any shape.
+    ///         This function reads and checks the indices. The calls of the plan do not read
+    ///         `indices` again.
+    #[doc = docs!("axis")]
+    #[doc = docs!("reduction")]
+    #[doc = docs!("write bounds")]
+    #[doc = docs!("duplicates")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("threads")]
+    ///
+    /// Returns:
+    ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several updates have the
+    ///     same destination, a call applies them in the row-major order of `indices`.
+    ///
+    #[doc = docs!("plan errors")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_update((2, 3), [2, 0], axis=1)
@@ -371,8 +530,24 @@ scatter_plans! {
 
     /// Return a plan of `scatter_elements` for several calls with the same indices.
     ///
-    /// The argument `data` is that of `plan_scatter_nd`. All other arguments and errors are those
-    /// of `scatter_elements`, without the arguments `updates` and `out`. Returns a `ScatterPlan`.
+    /// Args:
+    #[doc = docs!("shape")]
+    ///     indices: integers of any integer type, of the rank of `data`. Along every axis except `axis`, the
+    ///         size of `indices` is at most the size of `data`.
+    ///         This function reads and checks the indices. The calls of the plan do not read
+    ///         `indices` again.
+    #[doc = docs!("axis")]
+    #[doc = docs!("reduction")]
+    #[doc = docs!("write bounds")]
+    #[doc = docs!("duplicates")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("threads")]
+    ///
+    /// Returns:
+    ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several updates have the
+    ///     same destination, a call applies them in the row-major order of `indices`.
+    ///
+    #[doc = docs!("plan errors")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_elements((3,), [1, 1, -1], reduction="max")
@@ -384,10 +559,21 @@ scatter_plans! {
 /// Return a plan of `tensor_scatter` for several calls with the same positions.
 ///
 /// Args:
+#[doc = docs!("shape")]
+///     indices: integers of shape ``(data.shape[0],)``: the position of the first new row of each
+///         sequence. A single integer is the position for all sequences. None is position 0 for
+///         all sequences.
+///     axis: the axis of positions. Axis 0 is the axis of sequences, and is not allowed.
+///     mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
+///         end of the axis. ``"circular"`` takes positions modulo the length of the axis.
 ///     update_len: size of the updates along `axis`, which is the number of rows per sequence.
+#[doc = docs!("cache bounds")]
+#[doc = docs!("threads")]
 ///
-/// The argument `data` is that of `plan_scatter_nd`. All other arguments and errors are those of
-/// `tensor_scatter`, without the arguments `updates` and `out`. Returns a `ScatterPlan`.
+/// Returns:
+///     A `ScatterPlan`. Call it with `data`, `updates` and `out`.
+///
+#[doc = docs!("plan errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> plan = ndscatter.plan_tensor_scatter((2, 4, 1), [0, 3])
@@ -401,11 +587,11 @@ scatter_plans! {
 pub(crate) fn plan_tensor_scatter<'py>(
     data: &Bound<'py, PyAny>,
     indices: Option<&Bound<'py, PyAny>>,
-    axis: isize,
+    #[pyo3(from_py_with = integer)] axis: isize,
     mode: &str,
-    update_len: usize,
+    #[pyo3(from_py_with = integer)] update_len: usize,
     bounds: &str,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<PyScatterPlan> {
     let operator = Operator::Cache {
         axis,
@@ -422,11 +608,17 @@ pub(crate) fn plan_tensor_scatter<'py>(
 /// Call ``plan.write_all(writes)`` to write in place, or the plan itself to copy `data`.
 ///
 /// Args:
-///     data: a tuple with the shape of the caches of the plan, if these caches are contiguous.
-///         Otherwise an array with the shape and strides of the caches.
-///     slots: as for `write_paged`. This function reads and checks the slots.
+#[doc = docs!("shape")]
+///     slots: integers of any integer type and any shape. This function reads and checks the slots.
+///         The calls of the plan do not read `slots` again.
+#[doc = docs!("write slots")]
+#[doc = docs!("duplicates")]
+#[doc = docs!("threads")]
 ///
-/// The other arguments and the errors are those of `write_paged`. Returns a `ScatterPlan`.
+/// Returns:
+///     A `ScatterPlan`. If several updates have the same slot, the last one stays.
+///
+#[doc = docs!("plan errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> plan = ndscatter.plan_scatter_paged((2, 2, 1), [3, -1, 0])
@@ -443,7 +635,7 @@ pub(crate) fn plan_scatter_paged(
     slots: &Bound<'_, PyAny>,
     bounds: &str,
     duplicates: &str,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<PyScatterPlan> {
     let meaning = Meaning::of_rows(bounds, duplicates)?;
     plan_scatter(data, Source::of(slots)?, Operator::Paged, meaning, threads)
@@ -451,8 +643,17 @@ pub(crate) fn plan_scatter_paged(
 
 /// Return a plan of `gather_paged` for several calls with the same slots.
 ///
-/// The argument `data` is that of `plan_scatter_paged`. All other arguments and errors are those of
-/// `gather_paged`, without the argument `out`. Returns a `GatherPlan`.
+/// Args:
+#[doc = docs!("shape")]
+///     slots: integers of any integer type and any shape. This function reads and checks the slots.
+///         The calls of the plan do not read `slots` again.
+#[doc = docs!("read slots")]
+#[doc = docs!("threads")]
+///
+/// Returns:
+///     A `GatherPlan`. Call it with `data` and `out`.
+///
+#[doc = docs!("plan errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> ndscatter.plan_gather_paged((2, 2), [3, -1, 0])(np.array([[1, 2], [3, 4]]))
@@ -463,7 +664,7 @@ pub(crate) fn plan_gather_paged(
     data: &Bound<'_, PyAny>,
     slots: &Bound<'_, PyAny>,
     bounds: &str,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<PyGatherPlan> {
     let meaning = Meaning::of_indices(bounds, false)?;
     make_gather_plan(data, slots, Operator::Paged, meaning, threads)
@@ -482,10 +683,10 @@ macro_rules! gather_plans {
         pub(crate) fn $name(
             data: &Bound<'_, PyAny>,
             indices: &Bound<'_, PyAny>,
-            $option: $type,
+            #[pyo3(from_py_with = integer)] $option: $type,
             bounds: &str,
             negative_indices: bool,
-            threads: Option<isize>,
+            #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
         ) -> PyResult<PyGatherPlan> {
             let meaning = Meaning::of_indices(bounds, negative_indices)?;
             make_gather_plan(data, indices, $operator, meaning, threads)
@@ -497,13 +698,18 @@ gather_plans! {
     /// Return a plan of `gather_nd` for several calls with the same indices.
     ///
     /// Args:
-    ///     data: a tuple with the shape of the data that the plan reads, if this data is
-    ///         contiguous. Otherwise an array with the shape and strides of this data.
-    ///     indices: as for `gather_nd`. This function reads and checks the indices. The calls of
-    ///         the plan do not read `indices` again.
+    #[doc = docs!("shape")]
+    ///     indices: integers of any integer type, of shape ``(..., k)``. This function reads and
+    ///         checks the indices. The calls of the plan do not read `indices` again.
+    ///     batch_dims: number of leading dimensions that `data` and `indices` share.
+    #[doc = docs!("read bounds")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("threads")]
     ///
-    /// The argument `out` of `gather_nd` belongs to a call of the plan. All other arguments and
-    /// errors are those of `gather_nd`. Returns a `GatherPlan`.
+    /// Returns:
+    ///     A `GatherPlan`. Call it with `data` and `out`.
+    ///
+    #[doc = docs!("plan errors")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_gather_nd((2, 2), [[1, 0], [0, 1]])
@@ -513,8 +719,20 @@ gather_plans! {
 
     /// Return a plan of `gather` for several calls with the same indices.
     ///
-    /// The argument `data` is that of `plan_gather_nd`. All other arguments and errors are those of
-    /// `gather`, without the argument `out`. Returns a `GatherPlan`.
+    /// Args:
+    #[doc = docs!("shape")]
+    ///     indices: integers of any integer type, and any shape.
+    ///         This function reads and checks the indices. The calls of the plan do not read
+    ///         `indices` again.
+    #[doc = docs!("axis")]
+    #[doc = docs!("read bounds")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("threads")]
+    ///
+    /// Returns:
+    ///     A `GatherPlan`. Call it with `data` and `out`.
+    ///
+    #[doc = docs!("plan errors")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))
@@ -523,8 +741,21 @@ gather_plans! {
 
     /// Return a plan of `gather_elements` for several calls with the same indices.
     ///
-    /// The argument `data` is that of `plan_gather_nd`. All other arguments and errors are those of
-    /// `gather_elements`, without the argument `out`. Returns a `GatherPlan`.
+    /// Args:
+    #[doc = docs!("shape")]
+    ///     indices: integers of any integer type, of the rank of `data`. Along every axis except `axis`, the
+    ///         size of `indices` is at most the size of `data`.
+    ///         This function reads and checks the indices. The calls of the plan do not read
+    ///         `indices` again.
+    #[doc = docs!("axis")]
+    #[doc = docs!("read bounds")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("threads")]
+    ///
+    /// Returns:
+    ///     A `GatherPlan`. Call it with `data` and `out`.
+    ///
+    #[doc = docs!("plan errors")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather_elements((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))

@@ -3,12 +3,15 @@
 //! This module knows the arguments of a scatter, and the order in which the arguments are
 //! converted. It does not know how an array is read, or what a scatter computes.
 
-use ndscatter::{Operator, Reduction, ScatterError};
+use ndscatter::{Operator, Reduction, Scatter, ScatterError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Source};
-use crate::failure::Failure;
-use crate::operands::{self, Operands};
+use crate::array::{Array, Source, is_number};
+use crate::docs::docs;
+use crate::explain::PyExplanation;
+use crate::failure::{Failure, integer, optional_integer};
+use crate::operands::{self, Operands, no_array};
 use crate::options::{Meaning, choose};
 use crate::threads::{execution, run};
 
@@ -22,18 +25,46 @@ pub(crate) struct Call<'a, 'py> {
     pub(crate) threads: Option<isize>,
 }
 
+/// The converted arguments of one call of a scatter.
+struct Prepared<'py> {
+    scatter: Scatter<'static>,
+    /// The operator of `scatter`.
+    operator: Operator,
+    is_flat: bool,
+    indices: Array<'py>,
+    operands: Operands<'py>,
+}
+
 impl<'py> Call<'_, 'py> {
-    fn run(self, indices: Source<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, execution) = (self.data.py(), execution(self.threads)?);
+    fn prepare(&self, indices: Source<'py>) -> PyResult<Prepared<'py>> {
+        let execution = execution(self.threads)?;
         let (data, updates) = (Source::of(self.data)?, Source::of(self.updates)?);
         let output = self.out.map(Source::of_output).transpose()?;
         let (data, mut indices) = (data.read()?, operands::indices(indices)?);
+        let is_flat = is_flat(self.operator, &indices);
+        refuse_one_number(is_flat, self.updates)?;
         let updates = operands::updates(updates, &data)?;
         let output = output.map(operands::output).transpose()?;
         let is_moved = self.meaning.reduction == Reduction::None;
-        let mut operands = Operands::new(data, Some(updates), output, is_moved)?;
+        let operands = Operands::new(data, Some(updates), output, is_moved)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
-        let scatter = self.meaning.scatter(operator)?.execution(execution);
+        Ok(Prepared {
+            scatter: self.meaning.scatter(operator)?.execution(execution),
+            operator,
+            is_flat,
+            indices,
+            operands,
+        })
+    }
+
+    fn run(self, indices: Source<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.data.py();
+        let Prepared {
+            scatter,
+            indices,
+            mut operands,
+            ..
+        } = self.prepare(indices)?;
         let result = operands.new_result(py, &operands.shape())?;
         broadcasting(&mut operands, |operands, updates| {
             let output = operands.target(result.as_ref())?;
@@ -42,6 +73,56 @@ impl<'py> Call<'_, 'py> {
             run(py, size, || scatter.write_into(data, at, updates, output))
         })?;
         operands.finish(result)
+    }
+
+    /// Reports how the call would run. The call does not run.
+    pub(crate) fn explain(self, indices: Source<'py>) -> PyResult<PyExplanation> {
+        let py = self.data.py();
+        let (meaning, execution) = (self.meaning, execution(self.threads)?);
+        let Prepared {
+            operator,
+            is_flat,
+            indices,
+            mut operands,
+            ..
+        } = self.prepare(indices)?;
+        let mut updates = operands.updates.take().ok_or_else(no_array)?;
+        let operator = operator.for_updates(updates.shape());
+        let expected = operator.updates_shape(operands.data.shape(), indices.shape());
+        let expected = expected.map_err(Failure)?;
+        if updates.shape() != expected && !updates.broadcast(&expected) {
+            let actual = updates.shape().to_vec();
+            return Err(PyErr::from(Failure(ScatterError::UpdatesShape {
+                expected,
+                actual,
+                one_tuple: is_flat.then(|| indices.len()),
+            })));
+        }
+        let scatter = meaning.scatter(operator)?.execution(execution);
+        let (dtype, is_in_place) = (operands.data.known()?, operands.is_in_place());
+        let (layout, at) = (operands.output_layout()?, indices.view()?);
+        let explained = run(py, indices.len(), || {
+            scatter.explain(layout, at, dtype, is_in_place)
+        })?;
+        Ok(PyExplanation::new(explained.map_err(Failure)?, dtype))
+    }
+}
+
+/// Checks whether the indices of `scatter_nd` or `gather_nd` have one axis. Such indices are the
+/// coordinates of one tuple. The caller may have meant a list of rows.
+pub(crate) fn is_flat(operator: Operator, indices: &Array<'_>) -> bool {
+    matches!(operator, Operator::Nd { .. }) && indices.rank() == 1
+}
+
+/// Returns an error if one number is the update of the single tuple in `indices` with one axis.
+/// This call would have the shapes of a call that writes the number to a list of rows.
+pub(crate) fn refuse_one_number(is_flat: bool, updates: &Bound<'_, PyAny>) -> PyResult<()> {
+    match is_flat && is_number(updates) {
+        false => Ok(()),
+        true => Err(PyValueError::new_err(
+            "`indices` with one axis is one tuple of coordinates, and `updates` is one number; did \
+             you mean `scatter_update`, or `indices[:, None]`? For one tuple, pass `[indices]`",
+        )),
     }
 }
 
@@ -73,19 +154,18 @@ pub(crate) fn fit(
 
 /// Runs `call` with the updates. If the crate refuses the shape of the updates, and the updates can
 /// be broadcast to the expected shape, runs `call` again with the broadcast updates.
-pub(crate) fn broadcasting<'py>(
+pub(crate) fn broadcasting<'py, T>(
     operands: &mut Operands<'py>,
-    mut call: impl FnMut(&Operands<'py>, &Array<'py>) -> PyResult<Result<(), ScatterError>>,
-) -> PyResult<()> {
-    let Some(mut updates) = operands.updates.take() else {
-        return Ok(());
-    };
-    match call(operands, &updates)? {
+    mut call: impl FnMut(&Operands<'py>, &Array<'py>) -> PyResult<Result<T, ScatterError>>,
+) -> PyResult<T> {
+    let mut updates = operands.updates.take().ok_or_else(no_array)?;
+    let done = match call(operands, &updates)? {
         Err(ScatterError::UpdatesShape { expected, .. }) if updates.broadcast(&expected) => {
-            Ok(call(operands, &updates)?.map_err(Failure)?)
+            call(operands, &updates)?
         }
-        done => Ok(done.map_err(Failure)?),
-    }
+        done => done,
+    };
+    Ok(done.map_err(Failure)?)
 }
 
 /// Defines the Python functions for scatters with all options. `tensor_scatter` has fewer options
@@ -107,7 +187,7 @@ macro_rules! scatters {
             data: &Bound<'py, PyAny>,
             indices: &Bound<'py, PyAny>,
             updates: &Bound<'py, PyAny>,
-            $($axis: isize,)?
+            $(#[pyo3(from_py_with = integer)] $axis: isize,)?
             reduction: &str,
             include_self: bool,
             accumulate: &str,
@@ -115,7 +195,7 @@ macro_rules! scatters {
             duplicates: &str,
             negative_indices: bool,
             out: Option<&Bound<'py, PyAny>>,
-            threads: Option<isize>,
+            #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
         ) -> PyResult<Bound<'py, PyAny>> {
             let call = Call {
                 operator: $operator,
@@ -145,41 +225,20 @@ scatters! {
     ///     indices: integers of any integer type, of shape ``(..., k)`` with ``k <= data.ndim``.
     ///     updates: array of the element type of `data`, of shape
     ///         ``indices.shape[:-1] + data.shape[k:]`` or a shape that broadcasts to it. A list
-    ///         or a number is converted to the element type of `data`.
-    ///     reduction: how an update is combined with the existing value. ``"none"`` replaces the
-    ///         existing value by the update. The reductions are ``"add"``, ``"sub"``, ``"mul"``,
-    ///         ``"min"``, ``"max"`` and ``"mean"``.
-    ///     include_self: whether the existing value takes part in a reduction.
-    ///     accumulate: how a reduction of 16-bit floats is rounded. ``"native"`` rounds the value
-    ///         of a destination after every update. ``"wide"`` computes the value in float32, and
-    ///         rounds it once, after the last update.
-    ///     bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError,
-    ///         ``"skip"`` drops the update of the index, and ``"clamp"`` replaces the index by the
-    ///         nearest valid index.
-    ///     duplicates: ``"allow"``, or ``"reject"`` to raise a ValueError if two tuples have the
-    ///         same destination.
-    ///     negative_indices: whether a negative index counts from the end of its axis. If False, a
-    ///         negative index is out of bounds.
-    ///     out: array to write the result to. ``out=data`` updates `data` in place.
-    ///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-    ///         None is all threads of the thread pool.
+    ///         or a number is converted to the element type of `data`. Indices with one axis are
+    ///         one tuple, and are refused if `updates` is a number.
+    #[doc = docs!("reduction")]
+    #[doc = docs!("write bounds")]
+    #[doc = docs!("duplicates")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("out data")]
+    #[doc = docs!("threads")]
     ///
-    /// Returns:
-    ///     `out` if it was passed. Otherwise a new array of the library of `data`.
+    #[doc = docs!("returns")]
     ///
-    /// Raises:
-    ///     IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-    ///         empty with ``bounds="clamp"``.
-    ///     TypeError: the element types of `data`, `updates` and `out` differ, the element type
-    ///         does not have the reduction, or indices are not integers.
-    ///     ValueError: a shape or an option is wrong, `out` shares memory with an argument in
-    ///         another way than ``out=data``, `out` is a read-only numpy array, or two tuples have
-    ///         the same destination with ``duplicates="reject"``.
-    ///     BufferError: `out` is an array of a library other than numpy, and is read-only or may
-    ///         be read-only.
-    ///
-    /// After each of the errors listed under "Raises", `out` is unchanged. The semantics of
-    /// `scatter_nd` are those of ONNX ScatterND 18 and OpenVINO ScatterNDUpdate 15.
+    #[doc = docs!("write errors")]
+    /// The semantics of `scatter_nd` are those of ONNX ScatterND 18 and OpenVINO ScatterNDUpdate
+    /// 15.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> table = np.zeros((3, 2))
@@ -203,11 +262,19 @@ scatters! {
     ///     updates: array of the element type of `data`, of shape
     ///         ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]`` or a shape that
     ///         broadcasts to it.
-    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
+    #[doc = docs!("axis")]
+    #[doc = docs!("reduction")]
+    #[doc = docs!("write bounds")]
+    #[doc = docs!("duplicates")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("out data")]
+    #[doc = docs!("threads")]
     ///
-    /// All other arguments, the result and the errors are those of `scatter_nd`. The semantics of
-    /// `scatter_update` are those of OpenVINO ScatterUpdate 3, torch ``index_add_`` and segment
-    /// sums. OpenVINO ScatterUpdate 3 forbids negative indices.
+    #[doc = docs!("returns")]
+    ///
+    #[doc = docs!("write errors")]
+    /// The semantics of `scatter_update` are those of OpenVINO ScatterUpdate 3, torch
+    /// ``index_add_`` and segment sums. OpenVINO ScatterUpdate 3 forbids negative indices.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.zeros((2, 3), np.int32)
@@ -231,11 +298,19 @@ scatters! {
     ///         of `data`.
     ///     updates: array of the element type of `data`, of the shape of `indices` or a shape
     ///         that broadcasts to it.
-    ///     axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
+    #[doc = docs!("axis")]
+    #[doc = docs!("reduction")]
+    #[doc = docs!("write bounds")]
+    #[doc = docs!("duplicates")]
+    #[doc = docs!("negative")]
+    #[doc = docs!("out data")]
+    #[doc = docs!("threads")]
     ///
-    /// All other arguments, the result and the errors are those of `scatter_nd`. The semantics of
-    /// `scatter_elements` are those of ONNX ScatterElements 18, OpenVINO ScatterElementsUpdate 12,
-    /// torch ``scatter_reduce_`` and numpy ``put_along_axis``.
+    #[doc = docs!("returns")]
+    ///
+    #[doc = docs!("write errors")]
+    /// The semantics of `scatter_elements` are those of ONNX ScatterElements 18, OpenVINO
+    /// ScatterElementsUpdate 12, torch ``scatter_reduce_`` and numpy ``put_along_axis``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([1.0, 2.0, 3.0])
@@ -259,12 +334,14 @@ scatters! {
 ///     axis: the axis of positions. Axis 0 is not allowed.
 ///     mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
 ///         end of the axis. ``"circular"`` takes positions modulo the length of the axis.
-///     bounds: treatment of a negative position: ``"error"`` raises an IndexError, and ``"skip"``
-///         drops the updates of the sequence.
+#[doc = docs!("cache bounds")]
+#[doc = docs!("out data")]
+#[doc = docs!("threads")]
 ///
-/// The arguments `out` and `threads`, the result and the errors are those of `scatter_nd`. In
-/// linear mode, a position at which the updates do not fit raises an IndexError, whatever `bounds`
-/// is. The semantics of `tensor_scatter` are those of ONNX TensorScatter 24.
+#[doc = docs!("returns")]
+///
+#[doc = docs!("write errors")]
+/// The semantics of `tensor_scatter` are those of ONNX TensorScatter 24.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> cache = np.zeros((2, 4, 1), np.float32)
@@ -283,11 +360,11 @@ pub(crate) fn tensor_scatter<'py>(
     data: &Bound<'py, PyAny>,
     indices: Option<&Bound<'py, PyAny>>,
     updates: &Bound<'py, PyAny>,
-    axis: isize,
+    #[pyo3(from_py_with = integer)] axis: isize,
     mode: &str,
     bounds: &str,
     out: Option<&Bound<'py, PyAny>>,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let operator = Operator::Cache {
         axis,

@@ -12,10 +12,12 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::array::{Array, Dims, Source, note_written};
-use crate::failure::Failure;
+use crate::docs::docs;
+use crate::failure::{Failure, optional_integer};
 use crate::operands;
 use crate::options::{Meaning, choose};
 use crate::threads::{execution, run};
+use crate::types::format_name;
 
 /// How a write converts. `format` is `None` if the caller has set no format.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +52,8 @@ impl Rules {
             }),
             _ => Err(PyTypeError::new_err(format!(
                 "a write does not convert to {} in `data` of {}",
-                self.format.map_or("the elements", Format::as_str),
+                self.format
+                    .map_or_else(|| "the elements".to_owned(), format_name),
                 data.type_name()
             ))),
         }
@@ -262,8 +265,18 @@ pub(crate) fn write_planned<'py>(
 
 /// One write of a call of `write_all`: an array, its updates, and how the updates are converted.
 ///
-/// The arguments are those of `write_paged`. A `Write` keeps its arrays, so it can be used again
-/// after their values have changed.
+/// A `Write` keeps its arrays, so it can be used again after their values have changed. The call of
+/// `write_all` checks the arrays. Updates of the element type of `data` are copied, if no argument
+/// asks for a conversion. Other updates are converted, and must be float32, float16 or bfloat16.
+///
+/// Args:
+///     data: the array that the write changes.
+///     updates: array of the shape that the indices and `data` require, or of a shape that broadcasts
+///         to it. For slots of a paged cache, this shape is ``slots.shape + data.shape[2:]``.
+#[doc = docs!("conversion")]
+///
+/// Raises:
+///     ValueError: `format`, `rounding` or `scaling` has an unknown name.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> keys, step = np.zeros((2, 2, 1), np.int8), np.zeros((1, 1), np.float32)
@@ -353,41 +366,13 @@ impl PyWrite {
 ///     updates: array of shape ``slots.shape + data.shape[2:]`` or a shape that broadcasts to it.
 ///         Updates of the element type of `data` are copied, if no argument asks for a conversion.
 ///         Other updates are converted, and must be float32, float16 or bfloat16.
-///     format: what the elements of `data` are: ``"float32"``, ``"float16"``, ``"bfloat16"``,
-///         ``"float8_e4m3fn"``, ``"float8_e5m2"``, ``"int8"``, ``"uint8"``, ``"int4"`` or
-///         ``"uint4"``. None is the element type of `data`, but uint8 needs a format. 8-bit floats
-///         may be stored as uint8 or int8. 4-bit integers are stored as uint8 or int8, two in an
-///         element, the first of them in the low 4 bits. The last axis of `updates` is then twice
-///         as long as the last axis of `data`.
-///     rounding: ``"nearest even"`` rounds as torch. A value that is too large becomes infinity, or
-///         NaN in float8_e4m3fn. ``"saturate"`` clamps to the largest finite value, as ONNX, and as
-///         torch 2.12 and newer for float8_e4m3fn. ``"saturate nan"`` also replaces NaN by this
-///         value, as vLLM. ``"truncate"`` rounds toward zero, and otherwise as ``"saturate nan"``. Integers
-///         are clamped with every rounding.
-///     scaling: ``"divide"`` divides a value by its scale. ``"reciprocal"`` multiplies it by
-///         ``1 / scale``, as vLLM.
-///     scale: float32 numbers of a shape that broadcasts to the shape of `updates`: a number for the
-///         whole cache, shape ``(tokens, 1, 1)`` for one number for each row, or ``(heads, dim)``
-///         for each channel.
-///     zero_point: int32 numbers of a shape that broadcasts to the shape of `updates`. They are
-///         added to integers after the rounding.
-///     bounds: treatment of a slot that does not exist: ``"skip negative"`` skips negative slots and
-///         raises an IndexError for a slot that is too large. ``"error"``, ``"skip"`` and
-///         ``"clamp"`` are those of `scatter_nd`. A negative slot never counts from the end.
-///     duplicates: ``"allow"``, or ``"reject"`` to raise a ValueError if two updates have the same
-///         slot.
-///     threads: largest number of threads that the call uses: 1 is the calling thread alone,
-///         None is all threads of the thread pool.
+#[doc = docs!("conversion")]
+#[doc = docs!("write slots")]
+#[doc = docs!("duplicates")]
+#[doc = docs!("threads")]
 ///
-/// Raises:
-///     IndexError: a slot is out of bounds.
-///     TypeError: element types do not fit, or slots are not integers.
-///     ValueError: a shape, an option, a scale or a zero point is wrong, `data` is a read-only numpy
-///         array, or `data` shares memory with another argument.
-///     BufferError: `data` is an array of a library other than numpy, and is read-only or may be
-///         read-only.
-///
-/// After each of these errors, `data` is unchanged. The rule for slots is that of vLLM's
+#[doc = docs!("slot errors")]
+/// The rule for slots is that of vLLM's
 /// ``reshape_and_cache``.
 ///
 /// >>> import numpy as np, ndscatter
@@ -417,7 +402,7 @@ pub(crate) fn write_paged<'py>(
     zero_point: Option<&Bound<'py, PyAny>>,
     bounds: &str,
     duplicates: &str,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<()> {
     let places = Places {
         indices: slots,
@@ -445,9 +430,13 @@ pub(crate) fn write_paged<'py>(
 ///     writes: a sequence of `Write`. The arrays that they change must not share memory.
 ///     axis: the indexed axis, as in `scatter_update`. None: the indices are slots, as in
 ///         `write_paged`. For a cache of shape ``(slots, heads, dim)``, pass ``axis=0``.
+#[doc = docs!("write slots")]
+#[doc = docs!("duplicates")]
+#[doc = docs!("threads")]
 ///
-/// The other arguments and the errors are those of `write_paged`. After each of the errors listed
-/// there, no array has changed.
+/// If several updates have the same destination, the last one stays.
+///
+#[doc = docs!("slot errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> keys, values = np.zeros((4, 1), np.float16), np.zeros((4, 1), np.float32)
@@ -464,10 +453,10 @@ pub(crate) fn write_paged<'py>(
 pub(crate) fn write_all<'py>(
     indices: &Bound<'py, PyAny>,
     writes: Vec<Bound<'py, PyWrite>>,
-    axis: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] axis: Option<isize>,
     bounds: &str,
     duplicates: &str,
-    threads: Option<isize>,
+    #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<()> {
     let py = indices.py();
     let places = Places {

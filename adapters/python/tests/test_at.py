@@ -387,3 +387,12 @@ def test_nothing_is_written_if_one_index_is_out_of_bounds():
     with pytest.raises(IndexError, match="5000"):
         ndscatter.add_at(a, indices, 1.0)
     assert not a.any()
+
+
+def test_ranks_that_numpy_does_not_support():
+    """numpy's own loop ends the process for arrays of more than 32 dimensions."""
+    a = np.zeros((1,) * 40)
+    ndscatter.add_at(a, np.array([0, 0]), 1.0)
+    assert a.item() == 2
+    with pytest.raises(ValueError, match="40 dimensions"):
+        ndscatter.add_at(a, [0], np.array([1], object))

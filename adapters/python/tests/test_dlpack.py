@@ -28,7 +28,7 @@ def test_outputs_that_may_be_immutable(flags):
         lambda: gathered(np.ones(3), out=tensor),
         lambda: ndscatter.bincount([1], out=tensor),
     ):
-        with pytest.raises(BufferError, match="pass a numpy array, a PyTorch tensor"):
+        with pytest.raises(ValueError, match="pass a numpy array, a PyTorch tensor"):
             call()
     assert not memory.any()
     # An unversioned, read-only or copied tensor is accepted as an input of a call.
@@ -122,7 +122,7 @@ def test_elements_that_are_not_aligned(dtype):
             lambda: ndscatter.add_at(np.zeros(5000), tensor, 1.0),
         ]
     for call in calls:
-        with pytest.raises((BufferError, ValueError, TypeError)):
+        with pytest.raises((ValueError, TypeError)):
             call()
 
 
@@ -166,7 +166,7 @@ def test_tensors_larger_than_the_address_space(shape, strides, dtype):
             lambda: ndscatter.add_at(np.zeros(5000), tensor, 1.0),
         ]
     for call in calls:
-        with pytest.raises((BufferError, ValueError, MemoryError, IndexError, TypeError)):
+        with pytest.raises((ValueError, MemoryError, IndexError, TypeError)):
             call()
     assert not memory.any()
 
@@ -186,7 +186,7 @@ def test_strides_of_axes_of_one_element_are_ignored():
 
 @pytest.mark.parametrize("rank", [-1, -(2**31)])
 def test_a_negative_rank(rank):
-    with pytest.raises(BufferError):
+    with pytest.raises(ValueError):
         ndscatter.gather(capsules.Array(np.zeros(3), rank=rank), [0])
 
 

@@ -43,15 +43,33 @@ def test_examples_of_the_documentation():
     assert results.attempted and results.failed == 0
 
 
-@pytest.mark.parametrize("name", ["histogram", "kv_cache", "paged_cache"])
-def test_torch_may_be_missing(name, tmp_path):
-    (tmp_path / "torch.py").write_text("raise ImportError('no torch')")
+def without(names, name, folder):
+    """Run an example in a process in which the packages `names` cannot be imported."""
+    missing = "".join(f"sys.modules[{module!r}] = None; " for module in names)
     code = (
-        f"import sys, runpy; sys.path[:0] = [{str(tmp_path)!r}, {str(FOLDER)!r}]; "
-        f"sys.argv = ['x', '--quick', '--out', {str(tmp_path)!r}]; "
+        f"import sys, runpy; {missing}sys.path.insert(0, {str(FOLDER)!r}); "
+        f"sys.argv = ['x', '--quick', '--out', {str(folder)!r}]; "
         f"runpy.run_path({str(FOLDER / name)!r} + '.py', run_name='__main__')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+
+
+def test_matplotlib_may_be_missing(tmp_path):
+    done = without(["torch", "matplotlib"], "paged_cache", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ratio" in done.stdout and "pip install matplotlib" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_graph_layer_says_that_it_needs_torch(tmp_path):
+    done = without(["torch"], "graph_layer", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "this example requires torch: pip install torch\n"
+
+
+@pytest.mark.parametrize("name", ["histogram", "kv_cache", "paged_cache"])
+def test_torch_may_be_missing(name, tmp_path):
+    done = without(["torch"], name, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "rows are left out" in done.stdout and "torch index" not in done.stdout
     assert (tmp_path / f"{name}.png").exists()

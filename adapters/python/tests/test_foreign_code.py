@@ -20,7 +20,7 @@ FUNCTIONS = [
     ndscatter.minimum_at,
     ndscatter.maximum_at,
 ]
-REFUSED = (IndexError, ValueError, BufferError, TypeError)
+REFUSED = (IndexError, ValueError, TypeError)
 
 
 class Shrinking:

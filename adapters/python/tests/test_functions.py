@@ -187,7 +187,7 @@ def test_updates_are_broadcast_by_numpys_rules():
     assert row[2].tolist() == [0, 1, 2, 3]
     column = ndscatter.scatter_nd(data, [[0], [2]], np.array([[1.0], [2.0]]))
     assert column[2].tolist() == [2] * 4
-    one = ndscatter.scatter_nd(data, [1, 1], 7.0)
+    one = ndscatter.scatter_nd(data, [[1, 1]], 7.0)
     assert one[1, 1] == 7
     text = ndscatter.scatter_update(np.array(["abc", "de"]), [0], np.array("xyz"))
     assert text.tolist() == ["xyz", "de"]

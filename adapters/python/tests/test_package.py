@@ -1,9 +1,12 @@
 """Tests the package as a whole: its docstrings, its type stubs, its command, its benchmark, and
 calls in a forked process."""
 
+import ast
 import doctest
+import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -11,9 +14,11 @@ import numpy as np
 import pytest
 
 import ndscatter
+import stub_docstrings
 from ndscatter import onnxruntime as onnx_module
 
 FUNCTIONS = [name for name in ndscatter.__all__ if callable(getattr(ndscatter, name))]
+WITHOUT_ARGUMENTS = ("instruction_set", "threads", "machine", "release_scratch")
 PACKAGE = pathlib.Path(ndscatter.__file__).parent
 HERE = pathlib.Path(__file__).parent
 
@@ -24,10 +29,64 @@ def test_docstrings(name):
     assert function.__doc__, "it has a docstring"
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     test = parser.get_doctest(function.__doc__, {}, name, None, None)
-    exempt = ("instruction_set", "threads", "machine", "release_scratch")
-    assert test.examples or name in exempt or isinstance(function, type), "it has an example"
+    assert test.examples or name in WITHOUT_ARGUMENTS or isinstance(function, type), "it has an example"
     runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {*WITHOUT_ARGUMENTS, "Explanation"}))
+def test_docstrings_are_complete(name):
+    function = getattr(ndscatter, name)
+    # Python shows no signature of `__call__`. The method `explain` of a plan has the same arguments.
+    called = getattr(function, "explain", function)
+    lines = [line.strip() for line in function.__doc__.splitlines()]
+    for argument in inspect.signature(called).parameters:
+        if argument != "self":
+            assert any(line.startswith(f"{argument}: ") for line in lines), argument
+    assert "Raises:" in lines
+    if "gather" not in name and name not in ("bincount", "explain", "Write", "GatherPlan", "ScatterPlan"):
+        assert re.search(r"same (slot|dest|position)|one (element|destination)", function.__doc__), "duplicates"
+
+
+def test_the_stubs_have_the_docstrings():
+    found = list(stub_docstrings.declarations(ast.parse(stub_docstrings.STUB.read_text())))
+    for node, docstring in found:
+        assert ast.get_docstring(node) == inspect.cleandoc(docstring), f"{node.name}: run stub_docstrings.py"
+    assert len(found) > len(FUNCTIONS), "functions, classes and methods"
+
+
+def test_submodules_are_imported_at_their_first_use():
+    code = """
+import sys, ndscatter
+assert "ndscatter.torch" not in sys.modules and "torch" not in sys.modules
+assert ndscatter.onnxruntime.library_path()
+sys.modules["torch"] = None
+try:
+    ndscatter.torch
+except ImportError as error:
+    print("torch" in str(error), end=" ")
+try:
+    ndscatter.missing
+except AttributeError as error:
+    print(error)
+"""
+    made = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert made == "True module 'ndscatter' has no attribute 'missing'\n"
+    for name in ("onnxruntime", "torch"):
+        assert f"`ndscatter.{name}`" in ndscatter.__doc__
+        assert getattr(ndscatter, name).__name__ == f"ndscatter.{name}"
+
+
+def test_the_command_needs_matplotlib_only_for_a_plot():
+    code = "import sys; sys.modules['matplotlib'] = None; from ndscatter import __main__ as m; m.main(['--plot', 'x'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, ""), "no measurement"
+    assert done.stderr == 'a plot needs matplotlib: pip install "ndscatter[plot]"\n'
+
+
+def test_the_version_of_the_command():
+    made = subprocess.run([sys.executable, "-m", "ndscatter", "--version"], capture_output=True, text=True)
+    assert made.stdout == f"ndscatter {ndscatter.__version__}\n"
 
 
 def test_examples_of_the_readme():
@@ -106,7 +165,7 @@ def test_the_command():
 def test_the_plot_of_the_command(tmp_path):
     from ndscatter import __main__ as command
 
-    command.plot([("a", 2.0, 1.0), ("b", 1.0, 2.0)], str(tmp_path / "plot.png"))
+    command.draw([("a", 2.0, 1.0), ("b", 1.0, 2.0)], str(tmp_path / "plot.png"))
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
 

@@ -78,8 +78,8 @@ def test_errors_of_plans():
         plan(np.zeros((4, 5)), np.zeros(3))
     with pytest.raises(IndexError):
         ndscatter.plan_scatter_update((4, 5), [4])
-    with pytest.raises(TypeError):
-        ndscatter.plan_scatter_update(4, [0])
+    with pytest.raises(TypeError, match="neither an array nor a shape"):
+        ndscatter.plan_scatter_update([4], [0])
     turned = ndscatter.plan_scatter_update(np.zeros((5, 4)).T, [1, 3])
     data = np.zeros((5, 4)).T
     assert turned(data, 1.0, out=data)[1].tolist() == [1] * 5

@@ -9,13 +9,24 @@
   calls with the same indices.
 - Functions with numpy's rules: `add_at`, `subtract_at`, `multiply_at`, `minimum_at`,
   `maximum_at` and `bincount`.
+- `explain` reports how a call would run.
 
-The module `ndscatter.torch` can replace kernels of PyTorch's own operators, and has separate
-operators with gradients. The module `ndscatter.onnxruntime` has the path of a library of custom
-operators for ONNX Runtime.
+The package has these submodules. They are imported at their first use:
+
+- `ndscatter.torch` can replace kernels of PyTorch's own operators, and has separate operators with
+  gradients. It requires PyTorch.
+- `ndscatter.onnxruntime` has the path of a library of custom operators for ONNX Runtime.
+- `ndscatter.openvino` adds operators to OpenVINO. It is part of the separate package
+  ndscatter-openvino.
+
+``python -m ndscatter`` prints the versions, tests the installation and compares it with numpy.
 """
 
+from typing import Any
+
+from ._explain import explain
 from ._native import (
+    Explanation,
     GatherPlan,
     ScatterPlan,
     Write,
@@ -53,12 +64,14 @@ from ._native import (
 )
 
 __all__ = [
+    "Explanation",
     "GatherPlan",
     "ScatterPlan",
     "Write",
     "__version__",
     "add_at",
     "bincount",
+    "explain",
     "gather",
     "gather_elements",
     "gather_nd",
@@ -88,3 +101,14 @@ __all__ = [
     "write_all",
     "write_paged",
 ]
+
+_SUBMODULES = ("onnxruntime", "openvino", "torch")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a submodule when the program uses it as an attribute of the package."""
+    if name in _SUBMODULES:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import ndscatter
+from ndscatter._plot import find_pyplot, plot, processor
 
 #: Duration of the self test, in seconds.
 TEST_SECONDS = 2.0
@@ -140,37 +141,28 @@ def print_table(rows: list[Row]) -> None:
         print(f"{name:{width}}  {theirs * 1e3:6.2f} ms  {ours * 1e3:6.2f} ms  {theirs / ours:5.1f}")
 
 
-def plot(rows: list[Row], path: str) -> None:
+def draw(rows: list[Row], path: str) -> None:
     """Save a chart with one bar per operation: numpy's time divided by ndscatter's time."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise SystemExit("--plot needs matplotlib: pip install matplotlib") from None
-    names = [name for name, _, _ in reversed(rows)]
-    ratios = [theirs / ours for _, theirs, ours in reversed(rows)]
-    figure, axes = pyplot.subplots(figsize=(9, 0.5 * len(rows) + 1), layout="constrained")
-    axes.bar_label(axes.barh(names, ratios), fmt="%.1f", padding=3)
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set_xlabel("numpy's time / ndscatter's")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path)
+    ratios = [(name, theirs / ours) for name, theirs, ours in rows]
+    title = f"{processor()}, {ndscatter.threads()} threads"
+    plot(ratios, "numpy's time / ndscatter's time", title, path)
     print(f"plot: {path}")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m ndscatter", description=__doc__)
-    parser.add_argument("--plot", metavar="FILE", help="draw the comparison, with matplotlib")
+    parser.add_argument("--plot", metavar="FILE", help="draw the comparison, with matplotlib (the extra `plot`)")
+    parser.add_argument("--version", action="version", version=f"ndscatter {ndscatter.__version__}")
     options = parser.parse_args(arguments)
+    if options.plot:
+        find_pyplot()  # A missing matplotlib is an error before the measurements.
     describe()
     self_test()
     rows = compare()
     print_table(rows)
     if options.plot:
-        plot(rows, options.plot)
+        draw(rows, options.plot)
 
 
 if __name__ == "__main__":

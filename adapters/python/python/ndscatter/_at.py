@@ -72,7 +72,12 @@ def by_numpy(name: str, a: Any, indices: Any, b: Any) -> None:
 
     `b` is first broadcast to the shape of ``a[indices]``. This avoids a bug of numpy 2.4: its loop
     reads past the end of a `b` that has fewer dimensions than `indices`.
+
+    Another bug of numpy 2.4 ends the process if an array of the call has more than 32 dimensions. An
+    array of indices may add a dimension, so `a` must have fewer than 32.
     """
+    if a.ndim >= 32:
+        raise ValueError(f"numpy does not support this call on an array of {a.ndim} dimensions")
     if np.ndim(b) != 0:
         b = np.asarray(b)
         shape = a[indices].shape

@@ -2,6 +2,7 @@
 # file of the package declares the types of these functions.
 from typing import Any
 
+from ndscatter import Explanation as Explanation
 from ndscatter import GatherPlan as GatherPlan
 from ndscatter import ScatterPlan as ScatterPlan
 from ndscatter import Write as Write
@@ -38,6 +39,7 @@ from ndscatter import write_paged as write_paged
 
 __version__: str
 
+def _explain(name: str, **arguments: Any) -> Explanation: ...
 def _scatter_at(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> bool: ...
 def _onnxruntime_runs() -> dict[str, int]: ...
 

@@ -17,6 +17,7 @@ use numpy::npyffi::{
 use numpy::{PY_ARRAY_API, npyffi};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyInt};
 use pyo3::{PyTypeInfo, ffi};
 
 /// The C struct of a numpy array. The array lives at least as long as the lifetime `'a`.
@@ -289,6 +290,14 @@ pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
 /// Checks whether an object is a numpy scalar.
 pub(super) fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
     is_of(object, NpyTypes::PyGenericArrType_Type)
+}
+
+/// Checks whether an object is a number of Python or a scalar of numpy.
+pub(crate) fn is_number(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyComplex>()
+        || is_scalar(object)
 }
 
 #[inline]

@@ -5,15 +5,16 @@
 //! resize another array of the same call. A call therefore first converts each argument to a
 //! [`Source`]. After the last conversion, the call reads the addresses of all sources.
 
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyList};
 
 use super::dlpack::{Lent, described_address, libraries};
-use super::numpy::{is_array, is_exactly, is_scalar};
+use super::numpy::{array_type, is_array, is_exactly, is_scalar};
 use super::{Array, Borrowed, Owner};
+use crate::failure::foreign;
 
 /// A converted argument. [`Source::read`] reads its array without running Python code of the
 /// caller.
@@ -47,6 +48,7 @@ impl<'py> Source<'py> {
     #[inline]
     pub(crate) fn of_array(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         if let Some(source) = Self::of_numpy(object) {
+            refuse_masked(object)?;
             return Ok(Some(source));
         }
         // Lists, Python's ints and floats, and numpy scalars skip the lookup of `__dlpack__`. For
@@ -56,14 +58,21 @@ impl<'py> Source<'py> {
             || is_exactly::<PyInt>(object)
             || is_exactly::<PyFloat>(object)
             || is_scalar(object);
-        if !is_value && object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            let lent = Lent::request(object)?;
-            return Ok(Some(Self {
-                object: object.clone(),
-                kind: Kind::Lent(lent, described_address(object)),
-            }));
+        match is_value {
+            true => Ok(None),
+            false => Self::lent(object).map_err(|error| foreign(object.py(), error)),
         }
-        Ok(None)
+    }
+
+    fn lent(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        if !object.hasattr(intern!(object.py(), "__dlpack__"))? {
+            return Ok(None);
+        }
+        let lent = Lent::request(object)?;
+        Ok(Some(Self {
+            object: object.clone(),
+            kind: Kind::Lent(lent, described_address(object)),
+        }))
     }
 
     /// Converts an argument that is a numpy array. Returns `None` for any other object.
@@ -95,7 +104,7 @@ impl<'py> Source<'py> {
         if is_known && lent.is_writable() && !libraries::is_immutable(object) {
             return Ok(source);
         }
-        Err(PyBufferError::new_err(format!(
+        Err(PyValueError::new_err(format!(
             "`{name}` is a {} that is read-only or has no read-only flag; pass a numpy array, a \
              PyTorch tensor, or an array whose `__dlpack__` returns a versioned tensor without the \
              read-only flag",
@@ -107,7 +116,8 @@ impl<'py> Source<'py> {
     fn converted(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let asarray = ASARRAY.import(object.py(), "numpy", "asarray")?;
-        let object = asarray.call1((object,))?;
+        let array = asarray.call1((object,));
+        let object = array.map_err(|error| foreign(object.py(), error))?;
         match is_array(&object) {
             true => Ok(Self {
                 object,
@@ -135,6 +145,30 @@ impl<'py> Source<'py> {
             array.ok_or_else(|| PyTypeError::new_err("the object is not a numpy array"))?;
         array.is_converted = matches!(self.kind, Kind::Converted);
         Ok(array)
+    }
+}
+
+/// Returns an error if `object` is a masked array of numpy. A call reads the memory of an array, and
+/// this memory has values also where the mask excludes them.
+#[inline]
+pub(crate) fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    // A numpy array of another type than exactly `numpy.ndarray` is rare.
+    match is_array(object) && !object.get_type().is(array_type(object.py())) {
+        true => refuse_masked_subclass(object),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn refuse_masked_subclass(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    static MASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let masked = MASKED.import(object.py(), "numpy.ma", "MaskedArray")?;
+    match object.is_instance(masked)? {
+        false => Ok(()),
+        true => Err(PyTypeError::new_err(
+            "masked arrays are not supported, because the mask would be ignored; pass \
+             `array.filled(value)` or `array.compressed()`",
+        )),
     }
 }
 

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
 
 use ndscatter_host::dlpack::{DLDataType, DLDevice, DLManagedTensorVersioned, DLTensor};
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -105,7 +105,7 @@ impl Exchange {
         if says_yes(object.call_method0(intern!(py, "is_neg"))) {
             // A call of PyTorch's `__dlpack__` instead would not help, because `__dlpack__` ignores
             // the negative bit too.
-            return Err(PyBufferError::new_err(
+            return Err(PyValueError::new_err(
                 "the tensor has the negative bit set; pass `tensor.resolve_neg()`",
             ));
         }

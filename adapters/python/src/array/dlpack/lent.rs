@@ -9,7 +9,7 @@ use ndscatter::DType;
 use ndscatter_host::dlpack::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor,
 };
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
@@ -60,7 +60,7 @@ impl Drop for Lent {
 fn refused(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let flag = object.getattr(intern!(object.py(), "requires_grad"));
     match flag.is_ok_and(|flag| flag.is_truthy().unwrap_or(false)) {
-        true => PyBufferError::new_err(
+        true => PyValueError::new_err(
             "the tensor requires a gradient; use an operator of `ndscatter.torch`, such as \
              `ndscatter.torch.scatter_update`, or pass `tensor.detach()` to compute no gradient",
         ),
@@ -108,7 +108,7 @@ impl Lent {
                 return Ok(Self::Old(NonNull::new_unchecked(tensor)));
             }
         }
-        Err(PyBufferError::new_err(
+        Err(PyValueError::new_err(
             "`__dlpack__` returned no capsule with a tensor",
         ))
     }
@@ -120,10 +120,10 @@ impl Lent {
             return Ok(());
         }
         if self.tensor().data.is_null() {
-            return Err(PyBufferError::new_err("a DLPack tensor has no memory"));
+            return Err(PyValueError::new_err("a DLPack tensor has no memory"));
         }
         if !self.address().addr().is_multiple_of(dtype.alignment()) {
-            return Err(PyBufferError::new_err(format!(
+            return Err(PyValueError::new_err(format!(
                 "the address of a tensor of {dtype} is not a multiple of {}; pass a copy",
                 dtype.alignment()
             )));
@@ -139,7 +139,7 @@ impl Lent {
             // versions of DLPack with versioned tensors.
             let major = unsafe { tensor.as_ref().version.major };
             if major != 1 {
-                return Err(PyBufferError::new_err(format!(
+                return Err(PyValueError::new_err(format!(
                     "`__dlpack__` returned a tensor of DLPack {major}, but version 1 was requested"
                 )));
             }
@@ -187,12 +187,10 @@ impl Lent {
         let sizes = match (sizes, self.tensor().ndim) {
             (Some(sizes), 0..) => sizes,
             (None, 0) => &[],
-            _ => return Err(PyBufferError::new_err("a DLPack tensor has no shape")),
+            _ => return Err(PyValueError::new_err("a DLPack tensor has no shape")),
         };
         if sizes.iter().any(|&size| size < 0) {
-            return Err(PyBufferError::new_err(
-                "a DLPack tensor has a negative size",
-            ));
+            return Err(PyValueError::new_err("a DLPack tensor has a negative size"));
         }
         Ok(sizes.iter().map(|&size| usize::try_from(size).unwrap_or(0)))
     }

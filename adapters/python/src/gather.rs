@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Source, elements_of};
 use crate::docs::docs;
-use crate::explain::PyExplanation;
+use crate::explanation::PyExplanation;
 use crate::failure::{Failure, integer, optional_integer};
 use crate::operands::{self, Operands};
 use crate::options::Meaning;

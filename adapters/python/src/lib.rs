@@ -13,7 +13,7 @@
 //! | `threads` | the pool of a call, and Python's lock |
 //! | `failure` | conversion of errors to exceptions |
 //! | `types` | numpy's names of element types |
-//! | `explain` | reports of how calls would run |
+//! | `explain`, `explanation` | reports of how calls would run |
 //! | `docs` | texts that several docstrings share |
 //! | `about` | version, instruction set, number of threads, machine |
 //! | `onnxruntime` | the entry point for ONNX Runtime, and counts of runs |
@@ -27,6 +27,7 @@ mod at;
 mod bincount;
 mod docs;
 mod explain;
+mod explanation;
 mod failure;
 mod gather;
 mod moves;
@@ -49,6 +50,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scatter::register(module)?;
     gather::register(module)?;
     plan::register(module)?;
+    explanation::register(module)?;
     explain::register(module)?;
     writes::register(module)?;
     moves::register(module)?;

@@ -9,7 +9,7 @@ use smallvec::smallvec;
 
 use crate::array::{Array, Dims, Source, elements_of};
 use crate::docs::docs;
-use crate::explain::PyExplanation;
+use crate::explanation::PyExplanation;
 use crate::failure::{Failure, integer, optional_integer};
 use crate::operands::{self, Operands};
 use crate::options::{Meaning, choose};

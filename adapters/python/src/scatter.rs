@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Source, is_number};
 use crate::docs::docs;
-use crate::explain::PyExplanation;
+use crate::explanation::PyExplanation;
 use crate::failure::{Failure, integer, optional_integer};
 use crate::operands::{self, Operands, no_array};
 use crate::options::{Meaning, choose};

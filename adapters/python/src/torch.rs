@@ -6,7 +6,7 @@
 //! | `connection` | PyTorch's C functions and threads |
 //! | `tensor` | PyTorch's tensors as addresses and layouts |
 //! | `call` | the function and the arguments of a call |
-//! | `counts` | the numbers of calls per function |
+//! | `counts`, `reason` | the numbers of calls per function; why PyTorch's own kernel runs a call |
 //! | `dispatch` | the steps of a call; which module has the rules of a function |
 //! | `scattering`, `put`, `embedding`, `gathers` | the rules of PyTorch's functions, and the calls that gain |
 //! | `indices` | lists of index tensors |
@@ -31,6 +31,7 @@ mod indices;
 mod native;
 mod put;
 mod python;
+mod reason;
 mod scattering;
 mod tensor;
 

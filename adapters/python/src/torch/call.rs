@@ -8,7 +8,7 @@ use pyo3::exceptions::PyKeyError;
 use smallvec::SmallVec;
 
 use super::connection::NoResult;
-use super::counts::Reason;
+use super::reason::Reason;
 use super::tensor::Tensor;
 
 /// A function of PyTorch that kernels of the crate run.

@@ -5,10 +5,11 @@
 //! objects and from C structs.
 
 use super::call::{Arguments, Call, Function, Stop};
-use super::counts::{Reason, count_declined, count_run};
+use super::counts::{count_declined, count_run};
 use super::embedding::Embedding;
 use super::gathers::{Gathering, Indexing};
 use super::put::{FlatPut, Put};
+use super::reason::Reason;
 use super::scattering::Scattering;
 use crate::array::Dims;
 

@@ -8,7 +8,7 @@ use ndscatter::{AnyView, Bounds, Execution, Reduction, TensorView, profile};
 
 use super::call::{Arguments, Call, Function, Stop};
 use super::connection::run;
-use super::counts::Reason;
+use super::reason::Reason;
 use super::tensor::Tensor;
 use crate::value::Value;
 

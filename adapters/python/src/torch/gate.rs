@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::call::Function;
-use super::counts::{Reason, count_declined};
+use super::counts::count_declined;
+use super::reason::Reason;
 use super::tensor::elements;
 
 /// A kernel that passes each call, with all arguments, to the kernel `small` or to the kernel

@@ -7,8 +7,8 @@ use ndscatter::{DType, Execution, Gather, profile};
 
 use super::call::{Arguments, Call, Function, Stop};
 use super::connection::run;
-use super::counts::Reason;
 use super::indices::IndexedTable;
+use super::reason::Reason;
 use super::tensor::Tensor;
 use crate::array::Dims;
 

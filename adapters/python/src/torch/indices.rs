@@ -7,7 +7,7 @@ use ndscatter::{AnyView, DType, Pool, ScatterError, TensorView};
 
 use super::call::Stop;
 use super::connection::run;
-use super::counts::Reason;
+use super::reason::Reason;
 use super::tensor::Tensor;
 use crate::array::{Dims, elements_of};
 use crate::tuples::{Tuples, positions};

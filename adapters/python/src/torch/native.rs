@@ -15,8 +15,9 @@ use ndscatter_host::dlpack::DLTensor;
 use pyo3::prelude::*;
 
 use super::call::{Alpha, Arguments, Function, Limits, Stop};
-use super::counts::{Reason, count_declined};
+use super::counts::count_declined;
 use super::dispatch::{self, Step};
+use super::reason::Reason;
 use super::tensor::Tensor;
 
 /// Version of the structs of this module. The C++ kernels are used only if their version is equal.

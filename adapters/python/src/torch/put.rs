@@ -7,8 +7,8 @@ use ndscatter::{DType, Execution, Reduction, Scatter};
 
 use super::call::{Arguments, Call, Function, Stop};
 use super::connection::run;
-use super::counts::Reason;
 use super::indices::IndexedTable;
+use super::reason::Reason;
 use super::tensor::Tensor;
 
 fn scatter(accumulate: bool) -> Scatter<'static> {

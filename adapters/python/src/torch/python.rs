@@ -6,8 +6,9 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
 use super::call::{Alpha, Arguments, Function, Stop};
 use super::connection::exception;
-use super::counts::{Reason, count_declined};
+use super::counts::count_declined;
 use super::dispatch::{self, Step};
+use super::reason::Reason;
 use super::tensor::Tensor;
 
 /// Performs the step "decide", "run" or "decide and run" of a call. Returns whether the crate has

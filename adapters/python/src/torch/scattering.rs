@@ -8,7 +8,7 @@ use ndscatter::{Accumulate, DType, Execution, Reduction, Scatter, profile};
 
 use super::call::{Alpha, Arguments, Call, Function, Stop};
 use super::connection::run;
-use super::counts::Reason;
+use super::reason::Reason;
 use super::tensor::Tensor;
 use crate::array::elements_of;
 

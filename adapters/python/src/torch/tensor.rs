@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::connection::Connection;
-use super::counts::Reason;
+use super::reason::Reason;
 use crate::array::{Dims, Line, described, elements_of};
 
 /// Returns the number of elements of a PyTorch tensor. Returns `None` if `object` is not a tensor,

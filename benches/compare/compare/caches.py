@@ -33,8 +33,8 @@ SCALE = 0.03125 * 1.1
 # Number of a format in nds_conversion, number in native/src/rows.rs, and numpy's type in memory.
 FORMATS = {"bf16": (3, 0, np.uint16), "f8e4m3fn": (4, 1, np.uint8), "i8": (6, 2, np.int8)}
 
-# Blocks of the caches that are written, and of the caches whose rows are moved. The former are larger
-# than the last-level cache.
+# Blocks of the caches that are written, and of the caches whose rows are moved. The former have 64 MiB,
+# or 128 MiB of bfloat16.
 BLOCKS = (4096, 1024)
 
 KEPT, PLAIN = "kept plan", "plain"

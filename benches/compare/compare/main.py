@@ -24,6 +24,8 @@ def main(arguments: list[str]) -> int:
         return _tables("backward", backward.markdown, chosen)
     if chosen.caches:
         return _tables("caches", caches.markdown, chosen)
+    if chosen.publish is not None:
+        importlib.import_module(".plots", __package__)  # without matplotlib, fails before the measurement
     folder = places.output()
     name = "brief" if chosen.brief else "results"
     stored = folder / f"{name}.json"

@@ -17,7 +17,9 @@ _TITLES = {
     IN_PLACE: "In place",
 }
 
-_LEGEND = """\
+_DISTURBED = "- ²: other processes used the CPUs meanwhile. The row should be measured again."
+
+_LEGEND = f"""\
 - Times are minima over rounds in milliseconds. The median of ndscatter is in brackets.
 - *Ratio*: the time of the best correct peer, in bold, divided by the time of ndscatter.
 - *Roof*: the minimum time to move the bytes of the call, divided by the time of ndscatter. It is
@@ -28,13 +30,13 @@ _LEGEND = """\
   a wrong result is never the best peer.
 - ¹: indices have duplicates, and the result has a whole update of each destination, but not always the
   last one.
-- ²: other processes used the CPUs meanwhile. The row should be measured again."""
+{_DISTURBED}"""
 
-_BRIEF_LEGEND = """\
+_BRIEF_LEGEND = f"""\
 - Times are minima over rounds in milliseconds. All calls are made from Python.
 - *Ratio*: the time of the best correct peer divided by the time of ndscatter.
 - *wrong*: the runtimes with a wrong result.
-- ²: other processes used the CPUs meanwhile. The row should be measured again."""
+{_DISTURBED}"""
 
 _CALL_LEGEND = """\
 Times are minima over rounds in nanoseconds per call. Peers are called from Python. ndscatter is

@@ -60,8 +60,8 @@ impl Loops {
     ///
     /// # Safety
     ///
-    /// As for [`ConvertFn`](super::ConvertFn). The loops are those of a conversion from `S` for an instruction set of
-    /// the machine.
+    /// As for [`ConvertFn`](super::ConvertFn). The loops are those of a conversion from `S` for an
+    /// instruction set of the machine.
     #[inline(never)]
     pub(super) unsafe fn convert<S: Source>(&self, dst: *mut u8, src: *const S, run: &ConvertRun) {
         let packing = Packing::of(self.packed, run);

@@ -293,8 +293,9 @@ impl<'b, S: Source> Side<'b, S> {
     ///
     /// # Safety
     ///
-    /// The caller of [`ConvertFn`](super::ConvertFn) guarantees its contract for the elements of `range`. `range` has
-    /// 1 to [`BLOCK`] elements. `out` is aligned and valid for writes of this number of elements.
+    /// The caller of [`ConvertFn`](super::ConvertFn) guarantees its contract for the elements of
+    /// `range`. `range` has 1 to [`BLOCK`] elements. `out` is aligned and valid for writes of this
+    /// number of elements.
     unsafe fn convert(&mut self, loops: &Loops, range: Range<usize>, out: *mut u8) {
         const NO_ZERO: [i32; BLOCK] = [0; BLOCK];
         let len = range.len();

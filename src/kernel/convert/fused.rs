@@ -195,7 +195,8 @@ impl Lines {
     /// # Safety
     ///
     /// The caller guarantees the contract of [`LinesFn`] for a conversion from `S` to `T`. The
-    /// argument `line` is less than the number of lines.
+    /// argument `line` is less than the number of lines. The caller uses the result during the call
+    /// of the loop only.
     #[inline(always)]
     unsafe fn line<'a, S: Source, T: Target>(
         &self,

@@ -27,27 +27,47 @@ def bodies(node):
         yield from attribute.graphs
 
 
-def scatters(nodes):
-    """Yields the scatters of the ONNX standard among `nodes`. Also yields the scatters of the ONNX
-    standard in the graphs that the attributes of `nodes` contain, at any depth."""
+def all_nodes(nodes):
+    """Yields `nodes`, and the nodes of the graphs that their attributes contain, at any depth."""
     for node in nodes:
-        if node.domain in STANDARD and node.op_type in SCATTERS:
-            yield node
+        yield node
         for body in bodies(node):
-            yield from scatters(body.node)
+            yield from all_nodes(body.node)
+
+
+def scatters(nodes):
+    """Returns the scatters of the ONNX standard among `nodes` and in their bodies, at any depth."""
+    return [
+        node
+        for node in all_nodes(nodes)
+        if node.domain in STANDARD and node.op_type in SCATTERS
+    ]
+
+
+def new_name(node, taken):
+    """Returns the name of a rewritten scatter. The name is not in `taken`."""
+    name = first = f"{DOMAIN}/{node.name or node.output[0]}"
+    number = 2
+    while name in taken:
+        name = f"{first}_{number}"
+        number += 1
+    return name
 
 
 def rewrite_model(model):
     """Returns the rewritten model and the number of rewritten scatters."""
     # Inlines the model's local functions if one of them contains a scatter, because onnxruntime
     # infers types inside a local function only for the operators of the ONNX standard.
-    if any(list(scatters(function.node)) for function in model.functions):
+    if any(scatters(function.node) for function in model.functions):
         model = onnx.inliner.inline_local_functions(model)
-    found = list(scatters(model.graph.node))
-    for number, node in enumerate(found):
+    found = scatters(model.graph.node)
+    taken = {node.name for node in all_nodes(model.graph.node)}
+    for node in found:
         node.domain = DOMAIN
         # Profiles and logs of onnxruntime show the names of nodes, and do not show domains.
-        node.name = f"{DOMAIN}/{node.name or number}"
+        # onnxruntime refuses a model if two of its nodes have the same name.
+        node.name = new_name(node, taken)
+        taken.add(node.name)
     opsets = model.opset_import
     if found and all(opset.domain != DOMAIN for opset in opsets):
         opsets.append(onnx.helper.make_opsetid(DOMAIN, 1))

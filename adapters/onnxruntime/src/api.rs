@@ -5,7 +5,7 @@
 //! not check the pointers that they pass to the host, so the callers of the unsafe functions
 //! guarantee that these pointers are valid.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
 use ndscatter_host::HostTask;
@@ -24,8 +24,9 @@ pub(crate) const VERSION: u32 = 18;
 /// The shape of a tensor: the size of each dim.
 pub(crate) type Shape = SmallVec<[usize; 8]>;
 
-/// Version of the function table of newer hosts. This version has functions that return a tensor's
-/// shape without an allocation, and all config entries. onnxruntime 1.24 introduced this version.
+/// Version of the function table of newer hosts. This version has a function that returns a
+/// tensor's shape without an allocation, and functions that list config entries. onnxruntime 1.24
+/// introduced this version.
 const NEW: u32 = 24;
 
 /// A host's table of functions.
@@ -104,10 +105,7 @@ impl Api {
     ///
     /// Calls `get` with a null buffer to get the size of the text in bytes, with its NUL. Then
     /// calls `get` with a buffer of this size to get the text.
-    fn text(
-        self,
-        mut get: impl FnMut(*mut std::ffi::c_char, *mut usize) -> OrtStatusPtr,
-    ) -> Option<String> {
+    fn text(self, mut get: impl FnMut(*mut c_char, *mut usize) -> OrtStatusPtr) -> Option<String> {
         let mut size = 0;
         // With a null buffer, the host sets `size` to the size of an existing text. For a missing
         // text, `size` remains 0. The host may return a failure for a null buffer even if the text
@@ -177,8 +175,8 @@ impl Api {
         self,
         options: *const OrtSessionOptions,
     ) -> Result<Option<Vec<(String, String)>>, Failure> {
-        // SAFETY: the options are valid (contract of this function). The table has the function if
-        // `is_new` is true.
+        // SAFETY: the options are valid (contract of this function). `pairs` calls this closure
+        // only if `is_new` is true, and tables of the version `NEW` have the function.
         self.pairs(|pairs| unsafe {
             ((*self.table).GetSessionOptionsConfigEntries)(options, pairs)
         })
@@ -193,7 +191,8 @@ impl Api {
         self,
         info: *const OrtKernelInfo,
     ) -> Result<Option<Vec<(String, String)>>, Failure> {
-        // SAFETY: as in `config_entries`.
+        // SAFETY: `info` is valid (contract of this function). `pairs` calls this closure only if
+        // `is_new` is true, and tables of the version `NEW` have the function.
         self.pairs(|pairs| unsafe { ((*self.table).KernelInfo_GetConfigEntries)(info, pairs) })
     }
 
@@ -209,12 +208,12 @@ impl Api {
         let mut list = null_mut();
         check(get(&raw mut list))?;
         let (mut keys, mut values, mut count) = (null(), null(), 0);
-        // SAFETY: the host has made the list, which is freed once, after its last use. `keys` and
-        // `values` have `count` texts that end in a NUL.
+        // SAFETY: `get` has succeeded, so the host has made the list. The list is freed once, after
+        // its last use. `keys` and `values` have `count` texts that end in a NUL. The table has
+        // both functions, because `is_new` is true (checked above).
         unsafe {
             ((*self.table).GetKeyValuePairs)(list, &raw mut keys, &raw mut values, &raw mut count);
-            let text =
-                |text: *const std::ffi::c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
+            let text = |text: *const c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
             let pairs = (0..count).map(|pair| (text(*keys.add(pair)), text(*values.add(pair))));
             let pairs = pairs.collect();
             ((*self.table).ReleaseKeyValuePairs)(list);
@@ -223,29 +222,37 @@ impl Api {
     }
 
     /// Writes a message of the severity INFO to the log of a node's session. Does nothing if the
-    /// node has no log.
+    /// node has no log, or if the log omits this severity. Calls `message` only if the log writes
+    /// the message.
     ///
     /// # Safety
     ///
     /// `info` is a valid object of the host.
-    pub(crate) unsafe fn log(self, info: *const OrtKernelInfo, message: &str) {
+    pub(crate) unsafe fn log(self, info: *const OrtKernelInfo, message: impl FnOnce() -> String) {
+        const SEVERITY: OrtLoggingLevel = OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO;
         let mut logger = null();
-        let message = CString::new(message).unwrap_or_default();
+        let mut least = OrtLoggingLevel::ORT_LOGGING_LEVEL_FATAL;
         let file: [os_char; 1] = [0];
-        // SAFETY: `info` is valid (contract of this function) and owns the logger. The texts end in
-        // a NUL, and the host copies them.
+        // SAFETY: `info` is valid (contract of this function). The logger is valid while the host
+        // creates the kernel. The texts end in a NUL, and the host copies them.
         unsafe {
             let found = ((*self.table).KernelInfo_GetLogger)(info, &raw mut logger);
-            if self.succeeds(found) && !logger.is_null() {
-                self.succeeds(((*self.table).Logger_LogMessage)(
-                    logger,
-                    OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO,
-                    message.as_ptr(),
-                    file.as_ptr(),
-                    0,
-                    c"ndscatter".as_ptr(),
-                ));
+            if !self.succeeds(found) || logger.is_null() {
+                return;
             }
+            let read = ((*self.table).Logger_GetLoggingSeverityLevel)(logger, &raw mut least);
+            if !self.succeeds(read) || least as i32 > SEVERITY as i32 {
+                return;
+            }
+            let message = CString::new(message()).unwrap_or_default();
+            self.succeeds(((*self.table).Logger_LogMessage)(
+                logger,
+                SEVERITY,
+                message.as_ptr(),
+                file.as_ptr(),
+                0,
+                c"ndscatter".as_ptr(),
+            ));
         }
     }
 

@@ -30,11 +30,12 @@ const KEYS: [&str; 3] = [OPERATORS, THREADS, REGISTERED];
 pub(crate) const LIBRARY: &str = concat!("ndscatter ", env!("CARGO_PKG_VERSION"));
 
 /// The configuration of a session, which determines the operators that the library registers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Config {
     /// For each operator of [`DEFINITIONS`], in the same order, whether the library replaces the
     /// standard operator.
     pub(crate) replaced: [bool; DEFINITIONS.len()],
+    /// Number of threads that the config entry [`THREADS`] states. `None` without this entry.
     pub(crate) threads: Option<usize>,
 }
 
@@ -47,6 +48,27 @@ impl Config {
         let names: Vec<_> = replaced.map(|(definition, _)| definition.text()).collect();
         let (names, threads) = (names.join(","), threads_text(self.threads));
         format!("{LIBRARY}, ops: {names}, threads: {threads}")
+    }
+
+    /// Returns this configuration with a number of threads that is limited to the number of
+    /// processors.
+    ///
+    /// More threads than processors do not make a run faster. Sessions with different numbers of
+    /// threads have separate operators. The operators for one number of threads occupy 69 KB until
+    /// the process ends, so the limit also bounds this memory. These sessions cannot share
+    /// operators, because the host does not report to which session a kernel belongs. The interface
+    /// of onnxruntime 1.18 has no function for this. The library cannot free the operators, because
+    /// the host does not report the end of a session.
+    ///
+    /// The number of processors depends on the calling thread and can change at run time. The text
+    /// of a configuration ([`Config::text`]) therefore has the number without the limit.
+    pub(crate) fn limited(self) -> Self {
+        let limit = |threads: usize| {
+            let processors = thread::available_parallelism().map_or(1, usize::from);
+            threads.min(processors)
+        };
+        let threads = self.threads.map(limit);
+        Self { threads, ..self }
     }
 }
 
@@ -103,7 +125,7 @@ impl Entries {
         }
         Ok(Config {
             replaced: replaced_operators(self.get(OPERATORS))?,
-            threads: self.get(THREADS).map(thread_count).transpose()?,
+            threads: self.get(THREADS).map(parse_count).transpose()?,
         })
     }
 
@@ -191,19 +213,6 @@ fn likely_misspellings() -> impl Iterator<Item = String> {
                 .map(move |word| format!("ndscatter{separator}{word}"))
         });
     keys.filter(|key| is_misspelt(key))
-}
-
-/// Returns the number of threads that the config entry states, limited to the number of processors.
-///
-/// More threads than processors do not make a run faster. Sessions with different numbers of
-/// threads have separate operators. The operators for one number of threads occupy 69 KB until the
-/// process ends, so the limit also bounds this memory. These sessions cannot share operators,
-/// because the host does not report to which session a kernel belongs. The interface of onnxruntime
-/// 1.18 has no function for this. The library cannot free the operators, because the host does not
-/// report the end of a session.
-fn thread_count(entry: &str) -> Result<usize, Failure> {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    Ok(parse_count(entry)?.min(processors))
 }
 
 /// Returns, for each operator of [`DEFINITIONS`], whether the library replaces the standard
@@ -321,5 +330,14 @@ mod tests {
         entries(&[("ndscatter.op", "")])
             .config()
             .expect_err("misspelt");
+    }
+
+    #[test]
+    fn the_text_has_the_number_of_threads_without_the_limit() {
+        let pair = ("ndscatter.threads".to_owned(), "999999".to_owned());
+        let config = Entries(vec![pair]).config().expect("a number");
+        assert!(config.text().ends_with("threads: 999999"));
+        let limited = config.limited().threads.expect("a number");
+        assert!((1..999_999).contains(&limited));
     }
 }

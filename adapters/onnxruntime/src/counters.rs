@@ -8,19 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::definition::{DEFINITIONS, Definition};
 
-/// For each operator of [`DEFINITIONS`], in the same order, the number of successful runs.
-static RUNS: [AtomicU64; DEFINITIONS.len()] = [const { AtomicU64::new(0) }; DEFINITIONS.len()];
 static IN_PLACE: AtomicU64 = AtomicU64::new(0);
 static PLANNED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a successful run of the operator `definition`. `in_place` is whether the run wrote into the memory of the data.
-/// `planned` is whether the run used a kept plan.
+/// Counts a successful run of the operator `definition`. `in_place` is whether the run wrote into
+/// the memory of the data. `planned` is whether the run used a kept plan.
 pub(crate) fn count(definition: &'static Definition, in_place: bool, planned: bool) {
-    for (runs, counted) in RUNS.iter().zip(&DEFINITIONS) {
-        if std::ptr::eq(counted, definition) {
-            runs.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    definition.runs.fetch_add(1, Ordering::Relaxed);
     if in_place {
         IN_PLACE.fetch_add(1, Ordering::Relaxed);
     }
@@ -31,8 +25,10 @@ pub(crate) fn count(definition: &'static Definition, in_place: bool, planned: bo
 
 /// Returns the name and the number of successful runs of each operator of the library.
 pub fn runs() -> impl Iterator<Item = (&'static str, u64)> {
-    let pairs = DEFINITIONS.iter().zip(&RUNS);
-    pairs.map(|(definition, runs)| (definition.text(), runs.load(Ordering::Relaxed)))
+    DEFINITIONS.iter().map(|definition| {
+        let runs = definition.runs.load(Ordering::Relaxed);
+        (definition.text(), runs)
+    })
 }
 
 /// Returns the number of successful runs of all operators.

@@ -3,6 +3,7 @@
 //! This module knows the operators of the ONNX standard. It knows nothing of the host's structs.
 
 use std::ffi::CStr;
+use std::sync::atomic::AtomicU64;
 
 use ndscatter::{CacheMode, DType, Operator};
 
@@ -41,6 +42,8 @@ pub(crate) struct Definition {
     pub(crate) host: u32,
     pub(crate) inputs: [Role; 3],
     pub(crate) index_types: &'static [DType],
+    /// Number of successful runs of the operator since the process began.
+    pub(crate) runs: AtomicU64,
 }
 
 /// The inputs of all operators except TensorScatter, in order: data, indices, updates.
@@ -53,6 +56,7 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
         host: 18,
         inputs: SCATTER,
         index_types: &[DType::I64],
+        runs: AtomicU64::new(0),
     },
     Definition {
         name: c"ScatterElements",
@@ -60,6 +64,7 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
         host: 18,
         inputs: SCATTER,
         index_types: &[DType::I64, DType::I32],
+        runs: AtomicU64::new(0),
     },
     Definition {
         name: c"Scatter",
@@ -67,6 +72,7 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
         host: 18,
         inputs: SCATTER,
         index_types: &[DType::I64, DType::I32],
+        runs: AtomicU64::new(0),
     },
     Definition {
         name: c"TensorScatter",
@@ -78,6 +84,7 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
         host: 24,
         inputs: [Role::Moved, Role::Moved, Role::OptionalIndices],
         index_types: &[DType::I64],
+        runs: AtomicU64::new(0),
     },
 ];
 

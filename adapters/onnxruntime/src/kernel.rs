@@ -85,15 +85,14 @@ impl Kernel {
             let attributes = Attributes::read(variant.api, info, variant.domain, operator)?;
             let has_indices = indices < variant.api.input_count(info)?;
             let is_constant = has_indices && variant.api.is_constant(info, indices);
-            variant.api.log(
-                info,
-                &format!(
+            variant.api.log(info, || {
+                format!(
                     "{LIBRARY} runs the node {:?} ({}), threads: {}",
                     variant.api.node_name(info),
                     variant.definition.text(),
                     threads_text(variant.threads)
-                ),
-            );
+                )
+            });
             Ok(Self {
                 variant,
                 attributes,

@@ -17,8 +17,8 @@ use crate::element::ELEMENT_TYPES;
 use crate::failure::Failure;
 use crate::variant::Variant;
 
-/// The operator domains of one configuration. The domains are never freed, because the host does
-/// not report when a session ends.
+/// The operator domains of one [limited](Config::limited) configuration. The domains are never
+/// freed, because the host does not report when a session ends.
 struct Registration {
     api: Api,
     config: Config,
@@ -111,17 +111,18 @@ unsafe fn register(api: Api, options: *mut OrtSessionOptions, host: u32) -> Resu
     if entries.is_registered(&config)? {
         return Ok(());
     }
+    let limited = config.limited();
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     let position = registered
         .iter()
-        .position(|registered| registered.api == api && registered.config == config);
+        .position(|registered| registered.api == api && registered.config == limited);
     let position = match position {
         Some(position) => position,
         None => {
             registered.push(Registration {
                 api,
-                domains: domains(api, &config, host)?,
-                config: config.clone(),
+                domains: domains(api, &limited, host)?,
+                config: limited,
             });
             registered.len() - 1
         }

@@ -5,6 +5,7 @@ scatters. Also tests the library's lines in the log and in the profile of a sess
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -215,22 +216,62 @@ def test_misspelt_entry(key) -> None:
     assert message in str(raised.value)
 
 
-@lists_entries
 @pytest.mark.parametrize(
-    ("key", "message"),
+    ("before", "key", "entry", "message"),
     [
-        ("ndscatter.threads", 'threads: 1"; set "ndscatter.ops" and "ndscatter.threads" before'),
-        ("ndscatter.thread", 'no config entry "ndscatter.thread"'),
+        (
+            None,
+            "ndscatter.threads",
+            "1",
+            'threads: 1"; set "ndscatter.ops" and "ndscatter.threads" before',
+        ),
+        (None, "ndscatter.ops", "ScatterND", 'ops: ScatterND, threads: measured"; set'),
+        (None, "ndscatter.thread", "1", 'no config entry "ndscatter.thread"'),
+        ("2", "ndscatter.threads", "1", 'threads: 2", but now specify "'),
+        ("ScatterND", "ndscatter.ops", "ScatterND,Scatter", "ops: ScatterND,Scatter, threads"),
     ],
 )
-def test_late_entry(key, message) -> None:
-    """An entry that is added after the registration prevents the creation of the session."""
-    made = options()
-    made.add_session_config_entry(key, "1")
+def test_late_entry(before, key, entry, message) -> None:
+    """An entry that is added or changed after the registration prevents the creation of the
+    session. `before` is the value of the entry at the registration, or `None` if the entry is added
+    later. A host before 1.24 ignores a late entry."""
+    made = options(entries={} if before is None else {key: before})
+    made.add_session_config_entry(key, entry)
     serialized = one_node("ScatterND", FLOAT, (None, None, None))
-    with pytest.raises(Exception) as raised:
+
+    def create() -> None:
         ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
+
+    if HOST < (1, 24):
+        create()
+        return
+    with pytest.raises(Exception) as raised:
+        create()
     assert message in str(raised.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinities")
+def test_affinity_after_the_registration(rng) -> None:
+    """The number of processors that a thread may use can become smaller after the registration. The
+    session is created nevertheless, and a second registration changes nothing."""
+    made = options(threads=2, entries={"ndscatter.threads": "2"})
+    serialized = one_node("ScatterND", FLOAT, (None, None, None))
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    try:
+        made.register_custom_ops_library(str(LIBRARY))
+        ran = ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
+    finally:
+        os.sched_setaffinity(0, processors)
+    assert made.get_session_config_entry("ndscatter.registered").endswith("threads: 2")
+    feeds = {
+        "data": values(rng, FLOAT, (4, 2)),
+        "indices": np.array([[1]]),
+        "updates": values(rng, FLOAT, (1, 2)),
+    }
+    with counting() as count:
+        assert_same(run(ran, **feeds), reference.scatter_nd(*feeds.values()))
+    assert count.done.runs == 1
 
 
 # The host's log and its profile
@@ -238,11 +279,11 @@ def test_late_entry(key, message) -> None:
 
 @pytest.mark.parametrize(("entry", "threads"), [(None, "measured"), ("1", "1")])
 def test_log(capfd, entry, threads) -> None:
-    """At the severity INFO (1), the log of a session has the library's config entry and one line for
-    each node."""
+    """At the severities VERBOSE (0) and INFO (1), the log of a session has the library's config
+    entry and one line for each node."""
     entries = {"ndscatter.threads": entry} if entry else {}
     serialized = one_node("ScatterND", FLOAT, (None, None, None))
-    for severity, lines in ((1, 1), (2, 0)):
+    for severity, lines in ((0, 1), (1, 1), (2, 0)):
         session(serialized, entries=entries, log_severity_level=severity)
         found = capfd.readouterr().err
         node_line = rf'ndscatter [\d.]+ runs the node "scatter" \(ScatterND\), threads: {threads}\n'
@@ -251,26 +292,76 @@ def test_log(capfd, entry, threads) -> None:
         assert len(re.findall(registered, found)) == lines
 
 
-def test_profile(rng, tmp_path) -> None:
-    """The profile names a node by its name in the model and by its operator. `rewrite_domain.py`
-    puts "ndscatter" in the name of the node."""
-    plain = onnx.load_from_string(one_node("ScatterND", FLOAT, (None, None, None)))
-    plain.graph.node.add().CopyFrom(plain.graph.node[0])
-    plain.graph.node[1].name = ""
-    plain.graph.node[1].input[0], plain.graph.node[0].output[0] = "between", "between"
-    rewritten, count = rewrite_model(plain)
-    assert count == 2
+def chain(names: list[str]) -> onnx.ModelProto:
+    """Returns a model of one ScatterND per name. Each scatter writes into the result of the scatter
+    before it. The name of a node can be empty."""
+    made = onnx.load_from_string(one_node("ScatterND", FLOAT, (None, None, None)))
+    first = onnx.NodeProto()
+    first.CopyFrom(made.graph.node[0])
+    del made.graph.node[:]
+    for number, name in enumerate(names):
+        added = made.graph.node.add()
+        added.CopyFrom(first)
+        added.name = name
+        added.input[0] = f"between{number}" if number else "data"
+        added.output[0] = f"between{number + 1}" if number + 1 < len(names) else "output"
+    return made
+
+
+def profiled_nodes(rng, tmp_path, made: onnx.ModelProto, library: bool) -> list[tuple[str, str]]:
+    """Runs a model of `chain`. Returns the names and the operators of the profile's node events."""
     ran = session(
-        rewritten.SerializeToString(),
+        made.SerializeToString(),
+        library=library,
         enable_profiling=True,
         profile_file_prefix=str(tmp_path / "profile"),
     )
     data, updates = values(rng, FLOAT, (4, 2)), values(rng, FLOAT, (1, 2))
-    run(ran, data=data, indices=np.array([[1]]), updates=updates)
+    with counting() as count:
+        run(ran, data=data, indices=np.array([[1]]), updates=updates)
+    assert count.done.runs == (len(made.graph.node) if library else 0)
     events = json.loads(Path(ran.end_profiling()).read_text())
-    nodes = [(event["name"], event["args"]["op_name"]) for event in events if event["cat"] == "Node"]
+    found = [(event["name"], event["args"]) for event in events if event["cat"] == "Node"]
+    assert {args["provider"] for _, args in found if "provider" in args} == {"CPUExecutionProvider"}
+    return [(name, args["op_name"]) for name, args in found]
+
+
+def test_profile(rng, tmp_path) -> None:
+    """The profile names a node by its name in the model and by its operator, with and without the
+    library. `rewrite_domain.py` puts "ndscatter" in the name of the node."""
+    made = chain(["scatter", ""])
+    plain = profiled_nodes(rng, tmp_path, made, library=False)
+    assert ("scatter_kernel_time", "ScatterND") in plain
+    assert profiled_nodes(rng, tmp_path, made, library=True) == plain
+    rewritten, count = rewrite_model(made)
+    assert count == 2
+    nodes = profiled_nodes(rng, tmp_path, rewritten, library=True)
     assert ("ndscatter/scatter_kernel_time", "ScatterND") in nodes
-    assert ("ndscatter/1_kernel_time", "ScatterND") in nodes
+    assert ("ndscatter/output_kernel_time", "ScatterND") in nodes
+
+
+def test_names_of_rewritten_nodes() -> None:
+    """The names of rewritten nodes are unique. A second call of `rewrite_model` changes nothing. A
+    third call rewrites a node that was added after the first call."""
+    made, count = rewrite_model(chain(["1", "", "ndscatter/1", "between2"]))
+    wanted = [
+        "ndscatter/1_2",
+        "ndscatter/between2",
+        "ndscatter/ndscatter/1",
+        "ndscatter/between2_2",
+    ]
+    assert count == 4
+    assert [rewritten.name for rewritten in made.graph.node] == wanted
+    session(made.SerializeToString())
+    again, count = rewrite_model(made)
+    assert count == 0
+    assert [rewritten.name for rewritten in again.graph.node] == wanted
+    again.graph.node[1].domain, again.graph.node[1].name = "", "1_2"
+    again, count = rewrite_model(again)
+    assert count == 1
+    wanted[1] = "ndscatter/1_2_2"
+    assert [rewritten.name for rewritten in again.graph.node] == wanted
+    session(again.SerializeToString())
 
 
 # Subnormal numbers

@@ -15,7 +15,8 @@
 
 namespace ndscatter {
 
-// The structs below are the rules of one operator each. `name` is the type of the node in models and profiles.
+// The structs below are the rules of one operator each. `name` is the type of the node in models.
+// `runs` counts the runs of the operator.
 //
 // A node with static shapes that moves fewer than `static_bytes` bytes stays with OpenVINO's kernel. A call of
 // ndscatter takes 1 us longer, because the CPU plugin makes a tensor for each input of an extension's node.
@@ -37,7 +38,7 @@ struct OfGather {
 struct NdUpdate : OfScatter {
     using Base = ov::op::v15::ScatterNDUpdate;
     static constexpr const char* name = "ndscatter.ScatterNDUpdate";
-    static constexpr Counted counted = Counted::nd_update;
+    static inline Runs runs{"ScatterNDUpdate"};
     static constexpr size_t static_bytes = size_t{1} << 20;
     static void copy_attributes(const Base& from, Base& to) { to.set_reduction(from.get_reduction()); }
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -47,7 +48,7 @@ struct NdUpdate : OfScatter {
 struct Update : OfScatter {
     using Base = ov::op::v3::ScatterUpdate;
     static constexpr const char* name = "ndscatter.ScatterUpdate";
-    static constexpr Counted counted = Counted::update;
+    static inline Runs runs{"ScatterUpdate"};
     static constexpr size_t static_bytes = size_t{1} << 20;
     static void copy_attributes(const Base&, Base&) {}
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -57,7 +58,7 @@ struct Update : OfScatter {
 struct ElementsUpdate : OfScatter {
     using Base = ov::op::v12::ScatterElementsUpdate;
     static constexpr const char* name = "ndscatter.ScatterElementsUpdate";
-    static constexpr Counted counted = Counted::elements_update;
+    static inline Runs runs{"ScatterElementsUpdate"};
     static constexpr size_t static_bytes = size_t{128} << 10;
     static void copy_attributes(const Base& from, Base& to);
     static nds_status run(const Base& node, const ov::TensorVector& inputs, DLTensor* output);
@@ -67,7 +68,7 @@ struct ElementsUpdate : OfScatter {
 struct GatherNd : OfGather {
     using Base = ov::op::v8::GatherND;
     static constexpr const char* name = "ndscatter.GatherND";
-    static constexpr Counted counted = Counted::gather_nd;
+    static inline Runs runs{"GatherND"};
     static constexpr size_t static_bytes = size_t{512} << 10;
     static ov::Shape output_shape(const Base& node, const ov::TensorVector& inputs);
     static void copy_attributes(const Base& from, Base& to) { to.set_batch_dims(from.get_batch_dims()); }
@@ -78,7 +79,7 @@ struct GatherNd : OfGather {
 struct GatherElements : OfGather {
     using Base = ov::op::v6::GatherElements;
     static constexpr const char* name = "ndscatter.GatherElements";
-    static constexpr Counted counted = Counted::gather_elements;
+    static inline Runs runs{"GatherElements"};
     static constexpr size_t static_bytes = size_t{128} << 10;
     static ov::Shape output_shape(const Base&, const ov::TensorVector& inputs) { return inputs[1].get_shape(); }
     static void copy_attributes(const Base& from, Base& to) { to.set_axis(from.get_axis()); }
@@ -125,7 +126,7 @@ public:
             outputs[0].set_shape(Rules::output_shape(*this, inputs));
             Described output(outputs[0]);
             if (done(Rules::run(*this, inputs, output.get()))) {
-                count_run(Rules::counted);
+                Rules::runs.add();
                 return true;
             }
         }

@@ -6,16 +6,18 @@
 
 namespace ndscatter {
 
-Runs runs[6] = {{"ScatterNDUpdate"}, {"ScatterUpdate"}, {"ScatterElementsUpdate"}, {"GatherND"}, {"GatherElements"}, {"TensorScatter"}};
+uint64_t Runs::of(const char* name) {
+    for (const Runs* runs = first; name && runs; runs = runs->m_next) {
+        if (std::strcmp(runs->m_name, name) == 0) {
+            return runs->m_count.load(std::memory_order_relaxed);
+        }
+    }
+    return 0;
+}
 
 }  // namespace ndscatter
 
 // Returns the number of successful runs of an operator, and 0 for a name that is not an operator.
-extern "C" OPENVINO_CORE_EXPORTS uint64_t ndscatter_openvino_runs(const char* name) {
-    for (const auto& entry : ndscatter::runs) {
-        if (name && std::strcmp(entry.name, name) == 0) {
-            return entry.count.load(std::memory_order_relaxed);
-        }
-    }
-    return 0;
+OPENVINO_EXTENSION_C_API uint64_t ndscatter_openvino_runs(const char* name) {
+    return ndscatter::Runs::of(name);
 }

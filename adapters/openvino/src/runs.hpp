@@ -7,18 +7,26 @@
 
 namespace ndscatter {
 
-struct Runs {
-    // The name of the operator in OpenVINO. TensorScatter is an operator of ONNX.
-    const char* name;
-    std::atomic<uint64_t> count{0};
+// The counter of one operator, a static variable. The constructor adds the counter to the list of all counters,
+// while the dynamic linker loads the library.
+class Runs {
+public:
+    // `name` is the name of the operator in OpenVINO. TensorScatter is an operator of ONNX.
+    explicit Runs(const char* name) : m_name(name), m_next(first) { first = this; }
+    Runs(const Runs&) = delete;
+    Runs& operator=(const Runs&) = delete;
+
+    void add() { m_count.fetch_add(1, std::memory_order_relaxed); }
+
+    // Returns the number of runs of an operator, and 0 for a name that is not an operator.
+    static uint64_t of(const char* name);
+
+private:
+    static inline Runs* first = nullptr;
+
+    const char* m_name;
+    Runs* m_next;
+    std::atomic<uint64_t> m_count{0};
 };
-
-// One entry per operator, in the order of the enumeration.
-enum class Counted { nd_update, update, elements_update, gather_nd, gather_elements, tensor_scatter };
-extern Runs runs[6];
-
-inline void count_run(Counted counted) {
-    runs[static_cast<int>(counted)].count.fetch_add(1, std::memory_order_relaxed);
-}
 
 }  // namespace ndscatter

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "call.hpp"
-#include "runs.hpp"
 
 namespace ndscatter {
 
@@ -48,7 +47,7 @@ bool TensorScatter::evaluate(ov::TensorVector& outputs, const ov::TensorVector& 
     if (!done(nds_tensor_scatter(cache.get(), update.get(), positions ? positions->get() : nullptr, m_axis, m_mode == "circular", output.get(), options.get()))) {
         return false;
     }
-    count_run(Counted::tensor_scatter);
+    runs.add();
     return true;
 }
 

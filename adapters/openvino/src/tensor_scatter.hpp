@@ -4,6 +4,8 @@
 
 #include <openvino/op/op.hpp>
 
+#include "runs.hpp"
+
 namespace ndscatter {
 
 // Writes rows into a cache. The inputs are the cache, the rows, and optionally the position of the first row of
@@ -22,6 +24,7 @@ public:
     bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
 
 private:
+    static inline Runs runs{"TensorScatter"};
     int64_t m_axis = -2;
     // "linear" or "circular".
     std::string m_mode = "linear";

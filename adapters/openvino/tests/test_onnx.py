@@ -1,12 +1,13 @@
 """ONNX models: ScatterND, ScatterElements, Scatter and TensorScatter."""
 
 import numpy as np
+import openvino as ov
 import pytest
 from onnx import TensorProto, helper
 
 import reference
 from conftest import kernels
-from ndscatter.openvino import runs
+from ndscatter.openvino import enable, runs
 
 ROWS = 40_000
 NAMES = {"none": "none", "add": "sum", "mul": "prod", "min": "min", "max": "max"}
@@ -79,6 +80,25 @@ def test_scatters(plain, extended, tmp_path, reduction, opset):
         else:
             expected = reference.scatter_elements(*inputs, axis, NAMES[reduction])
         np.testing.assert_array_equal(found, expected)
+
+
+def test_enable_twice(plain, extended, tmp_path):
+    """The second call with the same core changes nothing. The model is read as ONNX and as IR."""
+    core = ov.Core()
+    enable(core)
+    enable(core)
+    inputs = nd("none", np.random.default_rng(8))
+    path = model(tmp_path, "ScatterND", inputs, 18)
+    saved = tmp_path / "saved.xml"
+    ov.save_model(plain.read_model(path), saved, compress_to_fp16=False)
+    for path in (path, saved):
+        kinds = [[node.get_type_name() for node in made.read_model(path).get_ordered_ops()] for made in (core, extended)]
+        assert kinds[0] == kinds[1]
+        before = runs()
+        found, is_ours = run(core, path, inputs)
+        assert is_ours
+        assert runs() == before | {"ScatterNDUpdate": before["ScatterNDUpdate"] + 1}
+        np.testing.assert_array_equal(found, run(extended, path, inputs)[0])
 
 
 def test_scatter_9(plain, extended, tmp_path):

@@ -66,8 +66,9 @@ def enable(core: openvino.Core) -> None:
 def runs() -> dict[str, int]:
     """Return the number of successful runs of each operator on ndscatter's kernels.
 
-    The numbers count the runs of all models since the process began. An operator that stays 0 while its model
-    runs is computed by OpenVINO's own kernel.
+    The numbers count the runs of all models since the process began. A node that OpenVINO computes while it
+    reads or compiles a model (constant folding) counts too. An operator that stays 0 while its model runs is
+    computed by OpenVINO's own kernel.
     """
     count = ctypes.CDLL(library_path()).ndscatter_openvino_runs
     count.restype = ctypes.c_uint64

@@ -400,17 +400,7 @@ macro_rules! functions {
 functions! {
     /// Add `b` to ``a[indices]`` in place, once for each occurrence of an index: ``np.add.at``.
     ///
-    #[doc = docs!("numpy arguments")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("numpy errors")]
-    ///
-    #[doc = docs!("numpy order")]
-    /// A kernel gives no warning if a float overflows.
-    ///
-    /// numpy's own function runs for types for which ndscatter has no arithmetic, and for types for
-    /// which a kernel's result could differ from numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
-    /// float32 does not represent `b` exactly.
+    #[doc = docs!("numpy function")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1, 2, 3, 4])
@@ -422,12 +412,7 @@ functions! {
     /// Subtract `b` from ``a[indices]`` in place, once for each occurrence of an index:
     /// ``np.subtract.at``.
     ///
-    #[doc = docs!("numpy arguments")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("numpy errors")]
-    ///
-    #[doc = docs!("numpy order")]
+    #[doc = docs!("numpy function")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([10, 20, 30])
@@ -439,12 +424,7 @@ functions! {
     /// Multiply ``a[indices]`` by `b` in place, once for each occurrence of an index:
     /// ``np.multiply.at``.
     ///
-    #[doc = docs!("numpy arguments")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("numpy errors")]
-    ///
-    #[doc = docs!("numpy order")]
+    #[doc = docs!("numpy function")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1.0, 2.0, 3.0])
@@ -456,12 +436,7 @@ functions! {
     /// Replace ``a[indices]`` by the minimum of ``a[indices]`` and `b` in place:
     /// ``np.minimum.at``.
     ///
-    #[doc = docs!("numpy arguments")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("numpy errors")]
-    ///
-    #[doc = docs!("numpy order")]
+    #[doc = docs!("numpy function")]
     ///
     /// If the element of `a` or the value of `b` is NaN, the result is NaN. If the element and the
     /// value are zeros of different signs, a kernel of ndscatter keeps the element. numpy's result
@@ -477,12 +452,7 @@ functions! {
     /// Replace ``a[indices]`` by the maximum of ``a[indices]`` and `b` in place:
     /// ``np.maximum.at``.
     ///
-    #[doc = docs!("numpy arguments")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("numpy errors")]
-    ///
-    #[doc = docs!("numpy order")]
+    #[doc = docs!("numpy function")]
     ///
     /// If the element of `a` or the value of `b` is NaN, the result is NaN. If the element and the
     /// value are zeros of different signs, a kernel of ndscatter keeps the element. numpy's result

@@ -2,8 +2,81 @@
 //!
 //! The texts have no leading space, because Python shows them as they are.
 
-/// Expands to one of the texts, as a literal.
+/// Expands to one of the texts, as a constant expression. The first arms are groups of texts that
+/// follow each other in several docstrings.
 macro_rules! docs {
+    ("scatter options") => {
+        concat!(
+            docs!("reduction"),
+            "\n",
+            docs!("write bounds"),
+            "\n",
+            docs!("duplicates"),
+            "\n",
+            docs!("negative"),
+        )
+    };
+    ("end of scatter") => {
+        concat!(
+            docs!("out data"),
+            "\n",
+            docs!("threads"),
+            "\n\n",
+            docs!("returns"),
+            "\n\n",
+            docs!("write errors"),
+        )
+    };
+    ("end of gather") => {
+        concat!(
+            docs!("read bounds"),
+            "\n",
+            docs!("negative"),
+            "\n",
+            docs!("out"),
+            "\n",
+            docs!("threads"),
+            "\n\n",
+            docs!("returns"),
+            "\n\n",
+            docs!("read errors"),
+        )
+    };
+    ("end of scatter plan") => {
+        concat!(
+            docs!("scatter options"),
+            "\n",
+            docs!("threads"),
+            "\n\n",
+            docs!("scatter plan"),
+            "\n\n",
+            docs!("plan errors"),
+        )
+    };
+    ("end of gather plan") => {
+        concat!(
+            docs!("read bounds"),
+            "\n",
+            docs!("negative"),
+            "\n",
+            docs!("threads"),
+            "\n\n",
+            docs!("gather plan"),
+            "\n\n",
+            docs!("gather plan errors"),
+        )
+    };
+    ("numpy function") => {
+        concat!(
+            docs!("numpy arguments"),
+            "\n",
+            docs!("threads"),
+            "\n\n",
+            docs!("numpy errors"),
+            "\n\n",
+            docs!("numpy order"),
+        )
+    };
     ("reduction") => {
         r#"    reduction: how an update is combined with the existing value. ``"none"`` replaces the
         existing value by the update. The reductions are ``"add"``, ``"sub"``, ``"mul"``,
@@ -23,6 +96,10 @@ macro_rules! docs {
         r#"    bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError,
         ``"skip"`` (or ``"drop"``) fills the slice of the result with zeros, and ``"clamp"``
         (or ``"clip"``) replaces the index by the nearest valid index."#
+    };
+    ("mode") => {
+        r#"    mode: ``"linear"`` requires that the updates of a sequence fit between its position
+        and the end of the axis. ``"circular"`` takes positions modulo the length of the axis."#
     };
     ("cache bounds") => {
         r#"    bounds: treatment of a negative position: ``"error"`` raises an IndexError, and ``"skip"``
@@ -87,6 +164,23 @@ macro_rules! docs {
         r#"    data: a tuple with the shape of the arrays of the plan's calls, or an integer for one axis,
         if these arrays are contiguous. Otherwise an array with their shape and strides."#
     };
+    ("planned indices") => {
+        r#"        This function reads and checks the indices. The calls of the plan do not read
+        `indices` again."#
+    };
+    ("planned slots") => {
+        r#"    slots: integers of any integer type and any shape. This function reads and checks the
+        slots. The calls of the plan do not read `slots` again."#
+    };
+    ("scatter plan") => {
+        r#"Returns:
+    A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several updates have the
+    same destination, a call applies them in the row-major order of `indices`."#
+    };
+    ("gather plan") => {
+        r#"Returns:
+    A `GatherPlan`. Call it with `data` and `out`."#
+    };
     ("returns") => {
         r#"Returns:
     `out` if it was passed. Otherwise a new array of the library of `data`."#
@@ -104,6 +198,18 @@ macro_rules! docs {
 
 After each of the errors listed under "Raises", `out` is unchanged."#
     };
+    ("cache errors") => {
+        r#"Raises:
+    IndexError: a position is negative with ``bounds="error"``, or the updates do not fit at a
+        position in linear mode.
+    TypeError: the element types of `data`, `updates` and `out` differ, positions are not
+        integers, or an argument is a masked array.
+    ValueError: a shape or an option is wrong, `out` is read-only or may be read-only, or `out`
+        shares memory with an argument in another way than ``out=data``.
+    MemoryError: an allocation failed.
+
+After each of the errors listed under "Raises", `out` is unchanged."#
+    };
     ("read errors") => {
         r#"Raises:
     IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
@@ -112,6 +218,18 @@ After each of the errors listed under "Raises", `out` is unchanged."#
         argument is a masked array.
     ValueError: a shape or an option is wrong, `out` is read-only or may be read-only, or `out`
         shares memory with `data` or `indices`.
+    MemoryError: an allocation failed.
+
+After each of the errors listed under "Raises", `out` is unchanged."#
+    };
+    ("read slot errors") => {
+        r#"Raises:
+    IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or the cache
+        has no slots with ``bounds="clamp"``.
+    TypeError: `out` has another element type than `data`, slots are not integers, or an
+        argument is a masked array.
+    ValueError: a shape or an option is wrong, `out` is read-only or may be read-only, or `out`
+        shares memory with `data` or `slots`.
     MemoryError: an allocation failed.
 
 After each of the errors listed under "Raises", `out` is unchanged."#
@@ -125,13 +243,58 @@ After each of the errors listed under "Raises", `out` is unchanged."#
         ``duplicates="reject"``.
     MemoryError: an allocation failed."#
     };
+    ("gather plan errors") => {
+        r#"Raises:
+    IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
+        empty with ``bounds="clamp"``.
+    TypeError: indices are not integers, or `data` is neither an array nor a shape.
+    ValueError: a shape or an option is wrong.
+    MemoryError: an allocation failed."#
+    };
+    ("cache plan errors") => {
+        r#"Raises:
+    IndexError: a position is negative with ``bounds="error"``, or the updates do not fit at a
+        position in linear mode.
+    TypeError: positions are not integers, or `data` is neither an array nor a shape.
+    ValueError: a shape or an option is wrong.
+    MemoryError: an allocation failed."#
+    };
+    ("scatter slot plan errors") => {
+        r#"Raises:
+    IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or the cache
+        has no slots with ``bounds="clamp"``.
+    TypeError: slots are not integers, or `data` is neither an array nor a shape.
+    ValueError: a shape or an option is wrong, or two updates have the same slot with
+        ``duplicates="reject"``.
+    MemoryError: an allocation failed."#
+    };
+    ("gather slot plan errors") => {
+        r#"Raises:
+    IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or the cache
+        has no slots with ``bounds="clamp"``.
+    TypeError: slots are not integers, or `data` is neither an array nor a shape.
+    ValueError: a shape or an option is wrong.
+    MemoryError: an allocation failed."#
+    };
+    ("planned write errors") => {
+        r#"Raises:
+    TypeError: element types do not fit, or an argument is a masked array.
+    ValueError: a shape, the strides of `data`, a scale or a zero point is wrong, the plan has a
+        reduction, `data` is read-only or may be read-only, or `data` shares memory with another
+        argument.
+    MemoryError: an allocation failed.
+
+After each of these errors, no array has changed."#
+    };
     ("slot errors") => {
         r#"Raises:
-    IndexError: a slot is out of bounds.
+    IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or there are
+        no slots with ``bounds="clamp"``.
     TypeError: element types do not fit, slots are not integers, or an argument is a masked
         array.
     ValueError: a shape, an option, a scale or a zero point is wrong, `data` is read-only or may
-        be read-only, or `data` shares memory with another argument.
+        be read-only, `data` shares memory with another argument, or two updates have the same
+        destination with ``duplicates="reject"``.
     MemoryError: an allocation failed.
 
 After each of these errors, no array has changed."#
@@ -142,7 +305,9 @@ After each of these errors, no array has changed."#
     TypeError: `a` is not a numpy array or is a masked array, numpy does not define the
         operation for the types of `a` and `b`, or numpy refuses to convert the result to the
         type of `a`. For a tensor of another library, use `scatter_update` with ``out=a``.
-    ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is read-only."#
+    ValueError: `b` does not broadcast to the shape of ``a[indices]``, `a` is read-only, or numpy's
+        own function would run and `a` has 32 or more dimensions.
+    MemoryError: an allocation failed."#
     };
     ("numpy arguments") => {
         r#"Args:
@@ -156,7 +321,12 @@ After each of these errors, no array has changed."#
         r#"If several values of `b` belong to one element of `a`, they are applied in the row-major order
 of ``a[indices]``. The result is equal to numpy's result in every bit, and does not depend on the
 number of threads. If a kernel of ndscatter runs the call and the call raises an error, `a` is
-unchanged. In some calls, numpy's own function runs instead of a kernel."#
+unchanged. A kernel gives no warning if a float overflows.
+
+In some calls, numpy's own function runs instead of a kernel. One reason is a type for which
+ndscatter has no arithmetic. Another reason is a type for which a kernel's result could differ from
+numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+float32 does not represent `b` exactly."#
     };
 }
 

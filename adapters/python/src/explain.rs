@@ -5,12 +5,36 @@
 use ndscatter::Operator;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyNone;
 
+use crate::array::Source;
 use crate::explanation::PyExplanation;
 use crate::failure::{integer, optional_integer};
 use crate::gather;
 use crate::options::{Meaning, choose};
 use crate::scatter::{self, positions};
+
+/// How the indices of a function address elements.
+#[derive(Clone, Copy, Debug)]
+enum Addressing {
+    Nd,
+    Along,
+    Elements,
+    Paged,
+    Cache,
+}
+
+/// The functions whose calls are explained. The last item is true for a gather.
+const FUNCTIONS: [(&str, Addressing, bool); 8] = [
+    ("scatter_nd", Addressing::Nd, false),
+    ("scatter_update", Addressing::Along, false),
+    ("scatter_elements", Addressing::Elements, false),
+    ("tensor_scatter", Addressing::Cache, false),
+    ("gather_nd", Addressing::Nd, true),
+    ("gather", Addressing::Along, true),
+    ("gather_elements", Addressing::Elements, true),
+    ("gather_paged", Addressing::Paged, true),
+];
 
 /// Reports how a call of the function `name` would run. `_explain.py` calls this function with all
 /// arguments of the explained call.
@@ -38,17 +62,19 @@ fn _explain<'py>(
     out: Option<&Bound<'py, PyAny>>,
     #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
 ) -> PyResult<PyExplanation> {
-    let operator = match name {
-        "scatter_nd" | "gather_nd" => Operator::Nd { batch_dims },
-        "scatter_update" | "gather" => Operator::Along { axis },
-        "scatter_elements" | "gather_elements" => Operator::Elements { axis },
-        "gather_paged" => Operator::Paged,
-        "tensor_scatter" => Operator::Cache {
+    let known = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+    let &(_, addressing, is_gather) =
+        known.ok_or_else(|| PyValueError::new_err("`name` is not one of the functions"))?;
+    let operator = match addressing {
+        Addressing::Nd => Operator::Nd { batch_dims },
+        Addressing::Along => Operator::Along { axis },
+        Addressing::Elements => Operator::Elements { axis },
+        Addressing::Paged => Operator::Paged,
+        Addressing::Cache => Operator::Cache {
             axis,
             mode: choose("mode", mode)?,
             update_len: 1,
         },
-        _ => return Err(PyValueError::new_err("`name` is not one of the functions")),
     };
     let negative_indices = negative_indices && operator != Operator::Paged;
     let meaning = Meaning::parse(
@@ -59,32 +85,35 @@ fn _explain<'py>(
         duplicates,
         negative_indices,
     )?;
-    match updates {
-        Some(updates) => {
-            let call = scatter::Call {
-                operator,
-                meaning,
-                data,
-                updates,
-                out,
-                threads,
-            };
-            call.explain(positions(data.py(), indices)?)
-        }
-        None => {
-            let call = gather::Call {
-                operator,
-                meaning,
-                data,
-                indices: indices.ok_or_else(|| PyValueError::new_err("`indices` is missing"))?,
-                out,
-                threads,
-            };
-            call.explain()
-        }
+    // Python's None is an argument like any other: the calls themselves convert or refuse it.
+    let none = PyNone::get(data.py());
+    let given = indices.unwrap_or(&none);
+    if is_gather {
+        let call = gather::Call {
+            operator,
+            meaning,
+            data,
+            indices: given,
+            out,
+            threads,
+        };
+        return call.explain();
     }
+    let call = scatter::Call {
+        operator,
+        meaning,
+        data,
+        updates: updates.unwrap_or(&none),
+        out,
+        threads,
+    };
+    call.explain(match addressing {
+        Addressing::Cache => positions(data.py(), indices)?,
+        _ => Source::of(given)?,
+    })
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("_EXPLAINED", FUNCTIONS.map(|(name, ..)| name))?;
     module.add_function(wrap_pyfunction!(_explain, module)?)
 }

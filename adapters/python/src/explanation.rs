@@ -10,8 +10,8 @@ use crate::types::numpy_name;
 
 /// A report of how a call would run.
 ///
-/// `explain` and the method `explain` of plans return this report. ``str(explanation)`` is a text for
-/// people, which may change between versions. ``explanation.to_dict()`` has the facts by name.
+/// `explain` and the method `explain` of plans return this report. ``str(explanation)`` is a text
+/// for people, which may change between versions. ``explanation.to_dict()`` has the facts by name.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> explanation = ndscatter.explain("gather", np.zeros((4, 8), np.float32), [3, 1])
@@ -37,11 +37,13 @@ impl PyExplanation {
     ///   ``"stream"`` (each element is moved when its index is checked) or ``"planned"`` (a
     ///   schedule moves the elements).
     /// - ``schedule``: how the work is divided if the route is ``"planned"``, such as ``"serial"``.
-    /// - ``tasks``: number of tasks of the schedule. A single task runs on the calling thread.
-    /// - ``bytes_written``: bytes that the updates, or the slices of a gather, write, plus the bytes
-    ///   of `data` that the call copies.
+    /// - ``tasks``: number of tasks of the schedule, if the route is ``"planned"``. A single task
+    ///   runs on the calling thread.
+    /// - ``bytes_written``: bytes of all updates, or of all slices of a gather, plus the bytes of
+    ///   `data` that the call copies. The call writes fewer bytes if its schedule omits overwritten
+    ///   updates, or combines updates before it writes the results.
     /// - ``scratch_bytes``: largest number of bytes of memory that the schedule needs in addition to
-    ///   the arrays.
+    ///   the arrays, if the route is ``"planned"``.
     /// - ``machine``: text that describes the machine for which the schedule was chosen.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let explanation = &self.explanation;

@@ -51,22 +51,30 @@ fn message(error: &ScatterError) -> String {
     use ScatterError as E;
     match error {
         E::DTypeMismatch {
+            tensor: tensor @ ("scale" | "zero_point"),
+            expected,
+            actual,
+        } => format!(
+            "`{tensor}` has elements of {}; pass elements of {}",
+            numpy_name(*actual),
+            numpy_name(*expected)
+        ),
+        E::DTypeMismatch {
             tensor,
             expected,
             actual,
         } => other_type(tensor, numpy_name(*actual), numpy_name(*expected), true),
         E::IndexType { actual } => format!(
-            "`indices` has elements of {}; pass integers, such as `indices.astype(\"int64\")`",
+            "`indices` has elements of {}; pass integers, such as int64",
             numpy_name(*actual)
         ),
         E::UnsupportedReduction { reduction, dtype } => format!(
             "reduction \"{reduction}\" is not defined for elements of {}; use another reduction, or \
-             convert the arrays with `.astype(..)`",
+             convert the arrays to another type",
             numpy_name(*dtype)
         ),
         E::UnsupportedConversion { from, to } => format!(
-            "updates of {} cannot be converted to {}; pass updates of float32, float16 or bfloat16, \
-             such as `updates.astype(\"float32\")`",
+            "updates of {} cannot be converted to {}; pass updates of float32, float16 or bfloat16",
             numpy_name(*from),
             format_name(*to)
         ),

@@ -1,6 +1,6 @@
 //! The public gathers: `gather_nd`, `gather`, `gather_elements`.
 
-use ndscatter::{Gather, Operator};
+use ndscatter::{Gather, Operator, ScatterError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Source, elements_of};
@@ -70,6 +70,7 @@ impl<'py> Call<'_, 'py> {
     pub(crate) fn explain(self) -> PyResult<PyExplanation> {
         let py = self.data.py();
         let prepared = self.prepare()?;
+        check_output(&prepared.operands, &prepared.shape)?;
         let (gather, operands) = (prepared.gather, prepared.operands);
         let (dtype, allocates) = (operands.data.known()?, operands.output.is_none());
         let (layout, at) = (operands.data.layout()?, prepared.indices.view()?);
@@ -77,6 +78,19 @@ impl<'py> Call<'_, 'py> {
             gather.explain(layout, at, dtype, allocates)
         })?;
         Ok(PyExplanation::new(explained.map_err(Failure)?, dtype))
+    }
+}
+
+/// Returns the error of a gather whose `out` does not have the shape `expected`.
+fn check_output(operands: &Operands<'_>, expected: &[usize]) -> PyResult<()> {
+    match &operands.output {
+        Some(output) if operands.caller_shape(output) != expected => {
+            Err(PyErr::from(Failure(ScatterError::OutputShape {
+                expected: expected.to_vec(),
+                actual: operands.caller_shape(output).to_vec(),
+            })))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -125,14 +139,7 @@ gathers! {
     ///     data: array of any shape, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type, of shape ``(..., k)``.
     ///     batch_dims: number of leading dimensions that `data` and `indices` share.
-    #[doc = docs!("read bounds")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("out")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("returns")]
-    ///
-    #[doc = docs!("read errors")]
+    #[doc = docs!("end of gather")]
     /// The semantics of `gather_nd` are those of ONNX GatherND 13.
     ///
     /// >>> import numpy as np, ndscatter
@@ -150,14 +157,7 @@ gathers! {
     ///     data: array of rank 1 or more, of any element type except numpy's ``object``.
     ///     indices: integers of any integer type and any shape.
     #[doc = docs!("axis")]
-    #[doc = docs!("read bounds")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("out")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("returns")]
-    ///
-    #[doc = docs!("read errors")]
+    #[doc = docs!("end of gather")]
     /// The semantics of `gather` are those of ONNX Gather 13, numpy ``take`` and torch
     /// ``index_select``.
     ///
@@ -179,14 +179,7 @@ gathers! {
     ///         may have any size. Along every other axis, the size of `indices` is at most the size
     ///         of `data`.
     #[doc = docs!("axis")]
-    #[doc = docs!("read bounds")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("out")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("returns")]
-    ///
-    #[doc = docs!("read errors")]
+    #[doc = docs!("end of gather")]
     /// The semantics of `gather_elements` are those of ONNX GatherElements 13, numpy
     /// ``take_along_axis`` and torch ``gather``.
     ///
@@ -212,7 +205,7 @@ gathers! {
 ///
 #[doc = docs!("returns")]
 ///
-#[doc = docs!("read errors")]
+#[doc = docs!("read slot errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> ndscatter.gather_paged(np.array([[1, 2], [3, 4]]), [3, -1, 0])

@@ -108,7 +108,7 @@ fn not_converted(updates: &Array<'_>, data: &Array<'_>, error: PyErr) -> PyErr {
     }
     let raised = PyTypeError::new_err(format!(
         "`updates` of {} are not converted to {}, the element type of `data`; convert one of them \
-         with `astype`",
+         to another type",
         updates.type_name(),
         data.type_name()
     ));
@@ -249,13 +249,18 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// Returns the shape of the caller's array `data`. [`Self::new`] may have divided each element
-    /// into several units (parts of 1 to 16 bytes). The field `data` then has an additional last
-    /// axis, with one position per unit of an element. The returned shape does not contain this
-    /// axis.
+    /// Returns the shape of the caller's array `data`.
     pub(crate) fn shape(&self) -> Dims<usize> {
-        let shape = self.data.shape();
-        shape[..shape.len() - usize::from(self.units.is_some())].into()
+        self.caller_shape(&self.data).into()
+    }
+
+    /// Returns the shape that `array`, which is one of the arrays, has for the caller.
+    /// [`Self::new`] may have divided each element into several units (parts of 1 to 16 bytes). All
+    /// arrays then have an additional last axis, with one position per unit of an element. The
+    /// returned shape does not contain this axis.
+    pub(crate) fn caller_shape<'a>(&self, array: &'a Array<'_>) -> &'a [usize] {
+        let shape = array.shape();
+        &shape[..shape.len() - usize::from(self.units.is_some())]
     }
 
     /// Allocates a result of shape `shape` if the call has no `out`. Otherwise returns `None`.
@@ -332,7 +337,7 @@ fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
         (None, Some(_)) => array.regular_copy(),
         _ => Err(PyTypeError::new_err(format!(
             "a reduction is not defined for elements of {}; use reduction=\"none\", or convert the \
-             arrays with `.astype(..)`",
+             arrays to another type",
             array.type_name()
         ))),
     }

@@ -2,7 +2,7 @@
 //! reads and checks indices once, for several calls with these indices.
 
 use ndscatter::{GatherPlan, Operator, Reduction, ScatterPlan};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 use smallvec::smallvec;
@@ -11,9 +11,9 @@ use crate::array::{Array, Dims, Source, elements_of};
 use crate::docs::docs;
 use crate::explanation::PyExplanation;
 use crate::failure::{Failure, integer, optional_integer};
-use crate::operands::{self, Operands};
+use crate::operands::{self, Operands, no_array};
 use crate::options::{Meaning, choose};
-use crate::scatter::{broadcasting, is_flat, positions, refuse_one_number};
+use crate::scatter::{broadcasting, check_updates, is_flat, positions, refuse_one_number};
 use crate::threads::{execution, run};
 use crate::writes::{PyWrite, write_planned};
 
@@ -128,9 +128,20 @@ impl PyScatterPlan {
 
     /// Report how a call of the plan would run. The arrays are not changed.
     ///
-    /// The arguments are those of a call of the plan. The report depends on the element type of
-    /// `data` and on whether `out` is `data`. It does not depend on the values of `data` and
-    /// `updates`. Returns an `Explanation`.
+    /// Args:
+    ///     data: the argument of the call.
+    ///     updates: the argument of the call.
+    ///     out: the argument of the call.
+    ///     threads: the argument of the call.
+    ///
+    /// Returns:
+    ///     An `Explanation`. It depends on the element type of `data` and on whether `out` is
+    ///     `data`. It does not depend on the values of `data` and `updates`.
+    ///
+    /// Raises:
+    ///     TypeError: as the call.
+    ///     ValueError: as the call, except that the strides and shared memory are not checked.
+    ///     MemoryError: an allocation failed.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_update((4, 8), [1, 3], reduction="add")
@@ -145,7 +156,14 @@ impl PyScatterPlan {
         #[pyo3(from_py_with = optional_integer)] threads: Option<isize>,
     ) -> PyResult<PyExplanation> {
         let (py, execution) = (data.py(), execution(threads)?);
-        let operands = self.prepare(data, updates, out)?;
+        let mut operands = self.prepare(data, updates, out)?;
+        let shape = self.plan.shape();
+        check_shape("data", &operands.data, shape)?;
+        if let Some(output) = &operands.output {
+            check_shape("out", output, shape)?;
+        }
+        let updates = operands.updates.take().ok_or_else(no_array)?;
+        check_updates(updates, self.plan.updates_shape(), None)?;
         let (dtype, is_in_place) = (operands.data.known()?, operands.is_in_place());
         let scatter = self.plan.run().execution(execution);
         let size = self.plan.tuples();
@@ -159,9 +177,7 @@ impl PyScatterPlan {
     ///     writes: a sequence of `Write`. The `data` of each has the shape and strides of the plan.
     #[doc = docs!("threads")]
     ///
-    /// The plan must have no reduction.
-    ///
-    #[doc = docs!("slot errors")]
+    #[doc = docs!("planned write errors")]
     #[pyo3(signature = (writes, *, threads=None))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 converts the sequence")]
     fn write_all<'py>(
@@ -286,8 +302,19 @@ impl PyGatherPlan {
 
     /// Report how a call of the plan would run. The arrays are not changed.
     ///
-    /// The arguments are those of a call of the plan. The report depends on the element type of
-    /// `data`. It does not depend on the values of `data`. Returns an `Explanation`.
+    /// Args:
+    ///     data: the argument of the call.
+    ///     out: the argument of the call.
+    ///     threads: the argument of the call.
+    ///
+    /// Returns:
+    ///     An `Explanation`. It depends on the element type of `data`, and does not depend on the
+    ///     values of `data`.
+    ///
+    /// Raises:
+    ///     TypeError: as the call.
+    ///     ValueError: as the call, except that the strides and shared memory are not checked.
+    ///     MemoryError: an allocation failed.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_gather((4, 8), [1, 3])
@@ -302,6 +329,10 @@ impl PyGatherPlan {
     ) -> PyResult<PyExplanation> {
         let (py, execution) = (data.py(), execution(threads)?);
         let operands = self.prepare(data, out)?;
+        check_shape("data", &operands.data, self.plan.shape())?;
+        if let Some(output) = &operands.output {
+            check_shape("out", output, self.plan.output_shape())?;
+        }
         let (dtype, allocates) = (operands.data.known()?, operands.output.is_none());
         let gather = self.plan.run().execution(execution);
         let size = elements_of(self.plan.output_shape());
@@ -383,6 +414,17 @@ impl PyGatherPlan {
         let operands = Operands::new(data.read()?, None, output, true)?;
         refuse_units(&operands)?;
         Ok(operands)
+    }
+}
+
+/// Returns an error if the array `name` of a call does not have the shape that the plan requires.
+fn check_shape(name: &str, array: &Array<'_>, expected: &[usize]) -> PyResult<()> {
+    match array.shape() == expected {
+        true => Ok(()),
+        false => Err(PyValueError::new_err(format!(
+            "`{name}` has shape {:?}, but the plan requires {expected:?}",
+            array.shape()
+        ))),
     }
 }
 
@@ -481,19 +523,8 @@ scatter_plans! {
     /// Args:
     #[doc = docs!("shape")]
     ///     indices: integers of any integer type, of shape ``(..., k)`` with ``k <= data.ndim``.
-    ///         This function reads and checks the indices. The calls of the plan do not read
-    ///         `indices` again.
-    #[doc = docs!("reduction")]
-    #[doc = docs!("write bounds")]
-    #[doc = docs!("duplicates")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("threads")]
-    ///
-    /// Returns:
-    ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several tuples have the
-    ///     same destination, a call applies their updates in the row-major order of the tuples.
-    ///
-    #[doc = docs!("plan errors")]
+    #[doc = docs!("planned indices")]
+    #[doc = docs!("end of scatter plan")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_nd((4,), [[3], [1], [3]], reduction="add")
@@ -506,20 +537,9 @@ scatter_plans! {
     /// Args:
     #[doc = docs!("shape")]
     ///     indices: integers of any integer type, and any shape.
-    ///         This function reads and checks the indices. The calls of the plan do not read
-    ///         `indices` again.
+    #[doc = docs!("planned indices")]
     #[doc = docs!("axis")]
-    #[doc = docs!("reduction")]
-    #[doc = docs!("write bounds")]
-    #[doc = docs!("duplicates")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("threads")]
-    ///
-    /// Returns:
-    ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several updates have the
-    ///     same destination, a call applies them in the row-major order of `indices`.
-    ///
-    #[doc = docs!("plan errors")]
+    #[doc = docs!("end of scatter plan")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_update((2, 3), [2, 0], axis=1)
@@ -532,22 +552,11 @@ scatter_plans! {
     ///
     /// Args:
     #[doc = docs!("shape")]
-    ///     indices: integers of any integer type, of the rank of `data`. Along every axis except `axis`, the
-    ///         size of `indices` is at most the size of `data`.
-    ///         This function reads and checks the indices. The calls of the plan do not read
-    ///         `indices` again.
+    ///     indices: integers of any integer type, of the rank of `data`. Along every axis except
+    ///         `axis`, the size of `indices` is at most the size of `data`.
+    #[doc = docs!("planned indices")]
     #[doc = docs!("axis")]
-    #[doc = docs!("reduction")]
-    #[doc = docs!("write bounds")]
-    #[doc = docs!("duplicates")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("threads")]
-    ///
-    /// Returns:
-    ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several updates have the
-    ///     same destination, a call applies them in the row-major order of `indices`.
-    ///
-    #[doc = docs!("plan errors")]
+    #[doc = docs!("end of scatter plan")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_elements((3,), [1, 1, -1], reduction="max")
@@ -564,8 +573,7 @@ scatter_plans! {
 ///         sequence. A single integer is the position for all sequences. None is position 0 for
 ///         all sequences.
 ///     axis: the axis of positions. Axis 0 is the axis of sequences, and is not allowed.
-///     mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
-///         end of the axis. ``"circular"`` takes positions modulo the length of the axis.
+#[doc = docs!("mode")]
 ///     update_len: size of the updates along `axis`, which is the number of rows per sequence.
 #[doc = docs!("cache bounds")]
 #[doc = docs!("threads")]
@@ -573,7 +581,7 @@ scatter_plans! {
 /// Returns:
 ///     A `ScatterPlan`. Call it with `data`, `updates` and `out`.
 ///
-#[doc = docs!("plan errors")]
+#[doc = docs!("cache plan errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> plan = ndscatter.plan_tensor_scatter((2, 4, 1), [0, 3])
@@ -609,8 +617,7 @@ pub(crate) fn plan_tensor_scatter<'py>(
 ///
 /// Args:
 #[doc = docs!("shape")]
-///     slots: integers of any integer type and any shape. This function reads and checks the slots.
-///         The calls of the plan do not read `slots` again.
+#[doc = docs!("planned slots")]
 #[doc = docs!("write slots")]
 #[doc = docs!("duplicates")]
 #[doc = docs!("threads")]
@@ -618,7 +625,7 @@ pub(crate) fn plan_tensor_scatter<'py>(
 /// Returns:
 ///     A `ScatterPlan`. If several updates have the same slot, the last one stays.
 ///
-#[doc = docs!("plan errors")]
+#[doc = docs!("scatter slot plan errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> plan = ndscatter.plan_scatter_paged((2, 2, 1), [3, -1, 0])
@@ -645,15 +652,13 @@ pub(crate) fn plan_scatter_paged(
 ///
 /// Args:
 #[doc = docs!("shape")]
-///     slots: integers of any integer type and any shape. This function reads and checks the slots.
-///         The calls of the plan do not read `slots` again.
+#[doc = docs!("planned slots")]
 #[doc = docs!("read slots")]
 #[doc = docs!("threads")]
 ///
-/// Returns:
-///     A `GatherPlan`. Call it with `data` and `out`.
+#[doc = docs!("gather plan")]
 ///
-#[doc = docs!("plan errors")]
+#[doc = docs!("gather slot plan errors")]
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> ndscatter.plan_gather_paged((2, 2), [3, -1, 0])(np.array([[1, 2], [3, 4]]))
@@ -699,17 +704,10 @@ gather_plans! {
     ///
     /// Args:
     #[doc = docs!("shape")]
-    ///     indices: integers of any integer type, of shape ``(..., k)``. This function reads and
-    ///         checks the indices. The calls of the plan do not read `indices` again.
+    ///     indices: integers of any integer type, of shape ``(..., k)``.
+    #[doc = docs!("planned indices")]
     ///     batch_dims: number of leading dimensions that `data` and `indices` share.
-    #[doc = docs!("read bounds")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("threads")]
-    ///
-    /// Returns:
-    ///     A `GatherPlan`. Call it with `data` and `out`.
-    ///
-    #[doc = docs!("plan errors")]
+    #[doc = docs!("end of gather plan")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_gather_nd((2, 2), [[1, 0], [0, 1]])
@@ -722,17 +720,9 @@ gather_plans! {
     /// Args:
     #[doc = docs!("shape")]
     ///     indices: integers of any integer type, and any shape.
-    ///         This function reads and checks the indices. The calls of the plan do not read
-    ///         `indices` again.
+    #[doc = docs!("planned indices")]
     #[doc = docs!("axis")]
-    #[doc = docs!("read bounds")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("threads")]
-    ///
-    /// Returns:
-    ///     A `GatherPlan`. Call it with `data` and `out`.
-    ///
-    #[doc = docs!("plan errors")]
+    #[doc = docs!("end of gather plan")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))
@@ -743,19 +733,11 @@ gather_plans! {
     ///
     /// Args:
     #[doc = docs!("shape")]
-    ///     indices: integers of any integer type, of the rank of `data`. Along every axis except `axis`, the
-    ///         size of `indices` is at most the size of `data`.
-    ///         This function reads and checks the indices. The calls of the plan do not read
-    ///         `indices` again.
+    ///     indices: integers of any integer type, of the rank of `data`. Along every axis except
+    ///         `axis`, the size of `indices` is at most the size of `data`.
+    #[doc = docs!("planned indices")]
     #[doc = docs!("axis")]
-    #[doc = docs!("read bounds")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("threads")]
-    ///
-    /// Returns:
-    ///     A `GatherPlan`. Call it with `data` and `out`.
-    ///
-    #[doc = docs!("plan errors")]
+    #[doc = docs!("end of gather plan")]
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather_elements((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))

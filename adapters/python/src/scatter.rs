@@ -3,7 +3,7 @@
 //! This module knows the arguments of a scatter, and the order in which the arguments are
 //! converted. It does not know how an array is read, or what a scatter computes.
 
-use ndscatter::{Operator, Reduction, Scatter, ScatterError};
+use ndscatter::{Execution, Operator, Reduction, ScatterError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -27,10 +27,8 @@ pub(crate) struct Call<'a, 'py> {
 
 /// The converted arguments of one call of a scatter.
 struct Prepared<'py> {
-    scatter: Scatter<'static>,
-    /// The operator of `scatter`.
     operator: Operator,
-    is_flat: bool,
+    execution: Execution<'static>,
     indices: Array<'py>,
     operands: Operands<'py>,
 }
@@ -41,17 +39,14 @@ impl<'py> Call<'_, 'py> {
         let (data, updates) = (Source::of(self.data)?, Source::of(self.updates)?);
         let output = self.out.map(Source::of_output).transpose()?;
         let (data, mut indices) = (data.read()?, operands::indices(indices)?);
-        let is_flat = is_flat(self.operator, &indices);
-        refuse_one_number(is_flat, self.updates)?;
+        refuse_one_number(is_flat(self.operator, &indices), self.updates)?;
         let updates = operands::updates(updates, &data)?;
         let output = output.map(operands::output).transpose()?;
         let is_moved = self.meaning.reduction == Reduction::None;
         let operands = Operands::new(data, Some(updates), output, is_moved)?;
-        let operator = fit(self.operator, &operands, &mut indices)?;
         Ok(Prepared {
-            scatter: self.meaning.scatter(operator)?.execution(execution),
-            operator,
-            is_flat,
+            operator: fit(self.operator, &operands, &mut indices)?,
+            execution,
             indices,
             operands,
         })
@@ -60,11 +55,12 @@ impl<'py> Call<'_, 'py> {
     fn run(self, indices: Source<'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.data.py();
         let Prepared {
-            scatter,
+            operator,
+            execution,
             indices,
             mut operands,
-            ..
         } = self.prepare(indices)?;
+        let scatter = self.meaning.scatter(operator)?.execution(execution);
         let result = operands.new_result(py, &operands.shape())?;
         broadcasting(&mut operands, |operands, updates| {
             let output = operands.target(result.as_ref())?;
@@ -78,27 +74,21 @@ impl<'py> Call<'_, 'py> {
     /// Reports how the call would run. The call does not run.
     pub(crate) fn explain(self, indices: Source<'py>) -> PyResult<PyExplanation> {
         let py = self.data.py();
-        let (meaning, execution) = (self.meaning, execution(self.threads)?);
         let Prepared {
             operator,
-            is_flat,
+            execution,
             indices,
             mut operands,
-            ..
         } = self.prepare(indices)?;
-        let mut updates = operands.updates.take().ok_or_else(no_array)?;
+        if let Some(output) = &operands.output {
+            check_data(&operands.data, output.shape())?;
+        }
+        let updates = operands.updates.take().ok_or_else(no_array)?;
         let operator = operator.for_updates(updates.shape());
         let expected = operator.updates_shape(operands.data.shape(), indices.shape());
-        let expected = expected.map_err(Failure)?;
-        if updates.shape() != expected && !updates.broadcast(&expected) {
-            let actual = updates.shape().to_vec();
-            return Err(PyErr::from(Failure(ScatterError::UpdatesShape {
-                expected,
-                actual,
-                one_tuple: is_flat.then(|| indices.len()),
-            })));
-        }
-        let scatter = meaning.scatter(operator)?.execution(execution);
+        let one_tuple = is_flat(operator, &indices).then(|| indices.len());
+        check_updates(updates, &expected.map_err(Failure)?, one_tuple)?;
+        let scatter = self.meaning.scatter(operator)?.execution(execution);
         let (dtype, is_in_place) = (operands.data.known()?, operands.is_in_place());
         let (layout, at) = (operands.output_layout()?, indices.view()?);
         let explained = run(py, indices.len(), || {
@@ -152,12 +142,41 @@ pub(crate) fn fit(
     Ok(operator.for_rank(shape.len()).map_err(Failure)?)
 }
 
+/// Returns the error of a call whose updates have another shape than `expected` and cannot be
+/// broadcast to it. A shape of rank 0 allows updates of any rank that have one element.
+pub(crate) fn check_updates(
+    mut updates: Array<'_>,
+    expected: &[usize],
+    one_tuple: Option<usize>,
+) -> PyResult<()> {
+    let is_one = expected.is_empty() && updates.len() == 1;
+    match updates.shape() == expected || is_one || updates.broadcast(expected) {
+        true => Ok(()),
+        false => Err(PyErr::from(Failure(ScatterError::UpdatesShape {
+            expected: expected.to_vec(),
+            actual: updates.shape().to_vec(),
+            one_tuple,
+        }))),
+    }
+}
+
+/// Returns the error of a call whose `data` does not have the shape `expected` of its output.
+fn check_data(data: &Array<'_>, expected: &[usize]) -> PyResult<()> {
+    match data.shape() == expected {
+        true => Ok(()),
+        false => Err(PyErr::from(Failure(ScatterError::DataShape {
+            expected: expected.to_vec(),
+            actual: data.shape().to_vec(),
+        }))),
+    }
+}
+
 /// Runs `call` with the updates. If the crate refuses the shape of the updates, and the updates can
 /// be broadcast to the expected shape, runs `call` again with the broadcast updates.
-pub(crate) fn broadcasting<'py, T>(
+pub(crate) fn broadcasting<'py>(
     operands: &mut Operands<'py>,
-    mut call: impl FnMut(&Operands<'py>, &Array<'py>) -> PyResult<Result<T, ScatterError>>,
-) -> PyResult<T> {
+    mut call: impl FnMut(&Operands<'py>, &Array<'py>) -> PyResult<Result<(), ScatterError>>,
+) -> PyResult<()> {
     let mut updates = operands.updates.take().ok_or_else(no_array)?;
     let done = match call(operands, &updates)? {
         Err(ScatterError::UpdatesShape { expected, .. }) if updates.broadcast(&expected) => {
@@ -227,16 +246,8 @@ scatters! {
     ///         ``indices.shape[:-1] + data.shape[k:]`` or a shape that broadcasts to it. A list
     ///         or a number is converted to the element type of `data`. Indices with one axis are
     ///         one tuple, and are refused if `updates` is a number.
-    #[doc = docs!("reduction")]
-    #[doc = docs!("write bounds")]
-    #[doc = docs!("duplicates")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("out data")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("returns")]
-    ///
-    #[doc = docs!("write errors")]
+    #[doc = docs!("scatter options")]
+    #[doc = docs!("end of scatter")]
     /// The semantics of `scatter_nd` are those of ONNX ScatterND 18 and OpenVINO ScatterNDUpdate
     /// 15.
     ///
@@ -263,16 +274,8 @@ scatters! {
     ///         ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]`` or a shape that
     ///         broadcasts to it.
     #[doc = docs!("axis")]
-    #[doc = docs!("reduction")]
-    #[doc = docs!("write bounds")]
-    #[doc = docs!("duplicates")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("out data")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("returns")]
-    ///
-    #[doc = docs!("write errors")]
+    #[doc = docs!("scatter options")]
+    #[doc = docs!("end of scatter")]
     /// The semantics of `scatter_update` are those of OpenVINO ScatterUpdate 3, torch
     /// ``index_add_`` and segment sums. OpenVINO ScatterUpdate 3 forbids negative indices.
     ///
@@ -299,16 +302,8 @@ scatters! {
     ///     updates: array of the element type of `data`, of the shape of `indices` or a shape
     ///         that broadcasts to it.
     #[doc = docs!("axis")]
-    #[doc = docs!("reduction")]
-    #[doc = docs!("write bounds")]
-    #[doc = docs!("duplicates")]
-    #[doc = docs!("negative")]
-    #[doc = docs!("out data")]
-    #[doc = docs!("threads")]
-    ///
-    #[doc = docs!("returns")]
-    ///
-    #[doc = docs!("write errors")]
+    #[doc = docs!("scatter options")]
+    #[doc = docs!("end of scatter")]
     /// The semantics of `scatter_elements` are those of ONNX ScatterElements 18, OpenVINO
     /// ScatterElementsUpdate 12, torch ``scatter_reduce_`` and numpy ``put_along_axis``.
     ///
@@ -322,7 +317,8 @@ scatters! {
 /// Write the new rows of each sequence to consecutive positions of the sequence in a KV cache.
 ///
 /// Row ``s`` of the updates of sequence ``b`` is written to
-/// ``data[b, .., indices[b] + s, ..]``, where ``indices[b] + s`` is the position along `axis`.
+/// ``data[b, .., indices[b] + s, ..]``, where ``indices[b] + s`` is the position along `axis`. No
+/// two updates of a call have the same destination.
 ///
 /// Args:
 ///     data: the cache, of rank 2 or more. Axis 0 is the axis of sequences.
@@ -332,15 +328,14 @@ scatters! {
 ///     updates: array of the element type and shape of `data`, except that `updates` may be
 ///         shorter along `axis`.
 ///     axis: the axis of positions. Axis 0 is not allowed.
-///     mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
-///         end of the axis. ``"circular"`` takes positions modulo the length of the axis.
+#[doc = docs!("mode")]
 #[doc = docs!("cache bounds")]
 #[doc = docs!("out data")]
 #[doc = docs!("threads")]
 ///
 #[doc = docs!("returns")]
 ///
-#[doc = docs!("write errors")]
+#[doc = docs!("cache errors")]
 /// The semantics of `tensor_scatter` are those of ONNX TensorScatter 24.
 ///
 /// >>> import numpy as np, ndscatter

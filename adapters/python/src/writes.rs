@@ -372,8 +372,7 @@ impl PyWrite {
 #[doc = docs!("threads")]
 ///
 #[doc = docs!("slot errors")]
-/// The rule for slots is that of vLLM's
-/// ``reshape_and_cache``.
+/// The rule for slots is that of vLLM's ``reshape_and_cache``.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> cache = np.zeros((2, 2, 2), np.int8)

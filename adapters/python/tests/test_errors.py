@@ -56,17 +56,17 @@ def test_element_types_have_their_names_in_numpy():
             ndscatter.scatter_update(data, [0], np.ones(1), reduction=reduction)
     with pytest.raises(TypeError, match=wrong):
         ndscatter.plan_scatter_update(3, [0])(data, np.ones(1))
-    with pytest.raises(TypeError, match=r"`updates` of float64 are not converted to int32.*astype"):
+    with pytest.raises(TypeError, match="`updates` of float64 are not converted to int32.*convert one of them to another type$"):
         ndscatter.scatter_update(data.astype("i4"), [0], 1.5)
     with pytest.raises(TypeError, match=r"`out` has elements of int8.*`out.astype"):
         ndscatter.gather(data, [0], out=np.zeros(1, "i1"))
-    with pytest.raises(TypeError, match=r"`indices` has elements of float32.*astype"):
+    with pytest.raises(TypeError, match="^`indices` has elements of float32; pass integers, such as int64$"):
         ndscatter.gather(data, data)
-    with pytest.raises(TypeError, match=r'"mean" is not defined for elements of bool.*astype'):
+    with pytest.raises(TypeError, match='"mean" is not defined for elements of bool; .*convert the arrays to another type$'):
         ndscatter.scatter_update(data > 0, [0], True, reduction="mean")
-    with pytest.raises(TypeError, match=r"elements of datetime64\[s\].*astype"):
+    with pytest.raises(TypeError, match=r"elements of datetime64\[s\]; .*convert the arrays to another type$"):
         ndscatter.scatter_update(data.astype("M8[s]"), [0], 1, reduction="add")
-    with pytest.raises(TypeError, match=r"updates of int32 .* `updates.astype\(\"float32\"\)`"):
+    with pytest.raises(TypeError, match="updates of int32 .*; pass updates of float32, float16 or bfloat16$"):
         ndscatter.write_paged(np.zeros((1, 1), "i1"), [0], np.ones(1, "i4"), scale=2.0)
 
 
@@ -152,15 +152,21 @@ def test_exceptions_of_arguments_are_converted(kind, error):
         with pytest.raises((TypeError, ValueError)) as raised:
             call()
         assert raised.type is expected or kind is OddArray and error is AttributeError
-        cause = raised.value.__cause__
-        assert cause is None or isinstance(cause, error)
+        if str(raised.value).startswith("`data` of a plan is neither an array nor a shape"):
+            assert kind is OddArray and error is AttributeError, "an object without `__dlpack__`"
+        else:
+            assert isinstance(raised.value.__cause__, error)
     for call in (
         lambda: ndscatter.gather(data, [0], out=odd),
         lambda: ndscatter.move_rows(odd, [0], [1]),
         lambda: ndscatter.write_paged(odd, [0], 1.0),
     ):
-        with pytest.raises((TypeError, ValueError)):
+        with pytest.raises((TypeError, ValueError)) as raised:
             call()
+        if kind is OddArray and error is AttributeError:
+            assert raised.type is TypeError and "is not" in str(raised.value), "an object without `__dlpack__`"
+        else:
+            assert isinstance(raised.value.__cause__, error)
 
 
 def test_exceptions_of_integers_and_sequences_are_converted():

@@ -74,9 +74,65 @@ def test_the_errors_are_those_of_the_call():
         ndscatter.explain("scatter_update", data, [0], np.ones(3))
     with pytest.raises(TypeError, match="indices"):
         ndscatter.explain("gather", data)
-    for other in ("write_paged", ndscatter.add_at, 5):
+    for call, missing in (
+        (ndscatter.scatter_update, ([0], None)),
+        (ndscatter.scatter_update, (None, 1.0)),
+        (ndscatter.gather, (None,)),
+    ):
+        with pytest.raises(TypeError, match="of object are not") as of_call:
+            call(data, *missing)
+        with pytest.raises(TypeError) as of_explain:
+            ndscatter.explain(call, data, *missing)
+        assert str(of_explain.value) == str(of_call.value)
+
+    def gather(data, indices):
+        raise NotImplementedError
+
+    for other in ("write_paged", ndscatter.add_at, 5, gather):
         with pytest.raises(ValueError, match="gather_paged, not of"):
             ndscatter.explain(other, data, [0])
+
+
+def test_updates_with_one_element_are_explained_if_the_call_accepts_them():
+    data = np.zeros((4, 5))
+    for updates in ([5.0], np.full((1, 1, 1), 5.0), np.array(5.0)):
+        assert ndscatter.scatter_nd(data, [1, 1], updates)[1, 1] == 5
+        explanation = ndscatter.explain("scatter_nd", data, [1, 1], updates)
+        assert explanation.to_dict()["bytes_written"] == 8 + data.nbytes
+        plan = ndscatter.plan_scatter_nd(data.shape, [1, 1])
+        assert plan(data, updates)[1, 1] == 5
+        assert plan.explain(data, updates).to_dict() == explanation.to_dict()
+    for updates in ([5.0, 6.0], []):
+        for call in (ndscatter.scatter_nd, lambda *arguments: ndscatter.explain("scatter_nd", *arguments)):
+            with pytest.raises(ValueError, match="require"):
+                call(data, [1, 1], updates)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "S3", "M8[s]"])
+def test_the_shape_of_out_is_checked(dtype):
+    data, out = np.zeros((4, 5), dtype), np.zeros((3, 5), dtype)
+    updates = np.zeros((1, 5), dtype)
+    for name, arguments in (("scatter_update", ([0], updates)), ("gather", ([0],))):
+        for call in (getattr(ndscatter, name), lambda *a, **o: ndscatter.explain(name, *a, **o)):
+            with pytest.raises(ValueError, match=r"has shape \[[345, ]*\] but"):
+                call(data, *arguments, out=out)
+    right = np.zeros((1, 5), dtype)
+    assert "gather" in str(ndscatter.explain("gather", data, [0], out=right))
+    assert "scatter" in str(ndscatter.explain("scatter_update", data, [0], updates, out=data.copy()))
+
+
+def test_the_shapes_of_the_arrays_of_plans_are_checked():
+    data, out = np.zeros((4, 5)), np.zeros((3, 5))
+    plan = ndscatter.plan_scatter_update(data.shape, [0])
+    for arguments in ((out, 1.0), (data, 1.0, out), (data, np.ones((2, 5)))):
+        for call in (plan, plan.explain):
+            with pytest.raises(ValueError, match="shape"):
+                call(*arguments)
+    plan = ndscatter.plan_gather(data.shape, [0])
+    for arguments in ((out,), (data, out)):
+        for call in (plan, plan.explain):
+            with pytest.raises(ValueError, match="shape"):
+                call(*arguments)
 
 
 def test_plans_are_explained():

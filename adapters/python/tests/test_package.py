@@ -63,8 +63,17 @@ assert ndscatter.onnxruntime.library_path()
 sys.modules["torch"] = None
 try:
     ndscatter.torch
+except AttributeError as error:
+    assert str(error).startswith("module 'ndscatter' has no attribute 'torch': ") and "sys.modules" in str(error)
+    assert isinstance(error.__cause__, ImportError) and str(error).endswith(str(error.__cause__))
+    print("torch" in str(error.__cause__), end=" ")
+assert not hasattr(ndscatter, "torch")
+try:
+    from ndscatter import torch
 except ImportError as error:
-    print("torch" in str(error), end=" ")
+    assert "torch" in str(error)
+else:
+    raise AssertionError("torch is not installed")
 try:
     ndscatter.missing
 except AttributeError as error:

@@ -15,7 +15,7 @@ The package has these submodules. They are imported at their first use:
 
 - `ndscatter.torch` can replace kernels of PyTorch's own operators, and has separate operators with
   gradients. It requires PyTorch.
-- `ndscatter.onnxruntime` has the path of a library of custom operators for ONNX Runtime.
+- `ndscatter.onnxruntime` runs the scatters of ONNX Runtime's models on ndscatter: `enable`, `runs`.
 - `ndscatter.openvino` adds operators to OpenVINO. It is part of the separate package
   ndscatter-openvino.
 
@@ -110,5 +110,9 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         from importlib import import_module
 
-        return import_module(f"{__name__}.{name}")
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ImportError as error:
+            # `hasattr` returns False only for an AttributeError.
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {error}") from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

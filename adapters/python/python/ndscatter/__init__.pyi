@@ -322,7 +322,8 @@ def tensor_scatter(
     """Write the new rows of each sequence to consecutive positions of the sequence in a KV cache.
 
     Row ``s`` of the updates of sequence ``b`` is written to
-    ``data[b, .., indices[b] + s, ..]``, where ``indices[b] + s`` is the position along `axis`.
+    ``data[b, .., indices[b] + s, ..]``, where ``indices[b] + s`` is the position along `axis`. No
+    two updates of a call have the same destination.
 
     Args:
         data: the cache, of rank 2 or more. Axis 0 is the axis of sequences.
@@ -332,8 +333,8 @@ def tensor_scatter(
         updates: array of the element type and shape of `data`, except that `updates` may be
             shorter along `axis`.
         axis: the axis of positions. Axis 0 is not allowed.
-        mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
-            end of the axis. ``"circular"`` takes positions modulo the length of the axis.
+        mode: ``"linear"`` requires that the updates of a sequence fit between its position
+            and the end of the axis. ``"circular"`` takes positions modulo the length of the axis.
         bounds: treatment of a negative position: ``"error"`` raises an IndexError, and ``"skip"``
             drops the updates of the sequence. In linear mode, a position at which the updates do
             not fit raises an IndexError, whatever `bounds` is.
@@ -345,13 +346,12 @@ def tensor_scatter(
         `out` if it was passed. Otherwise a new array of the library of `data`.
 
     Raises:
-        IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-            empty with ``bounds="clamp"``.
-        TypeError: the element types of `data`, `updates` and `out` differ, the element type
-            does not have the reduction, indices are not integers, or an argument is a masked array.
-        ValueError: a shape or an option is wrong, `out` is read-only or may be read-only, `out`
-            shares memory with an argument in another way than ``out=data``, or two updates have
-            the same destination with ``duplicates="reject"``.
+        IndexError: a position is negative with ``bounds="error"``, or the updates do not fit at a
+            position in linear mode.
+        TypeError: the element types of `data`, `updates` and `out` differ, positions are not
+            integers, or an argument is a masked array.
+        ValueError: a shape or an option is wrong, `out` is read-only or may be read-only, or `out`
+            shares memory with an argument in another way than ``out=data``.
         MemoryError: an allocation failed.
 
     After each of the errors listed under "Raises", `out` is unchanged.
@@ -546,12 +546,12 @@ def gather_paged(
         `out` if it was passed. Otherwise a new array of the library of `data`.
 
     Raises:
-        IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-            empty with ``bounds="clamp"``.
-        TypeError: `out` has another element type than `data`, indices are not integers, or an
+        IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or the cache
+            has no slots with ``bounds="clamp"``.
+        TypeError: `out` has another element type than `data`, slots are not integers, or an
             argument is a masked array.
         ValueError: a shape or an option is wrong, `out` is read-only or may be read-only, or `out`
-            shares memory with `data` or `indices`.
+            shares memory with `data` or `slots`.
         MemoryError: an allocation failed.
 
     After each of the errors listed under "Raises", `out` is unchanged.
@@ -677,16 +677,17 @@ def write_paged(
             None is all threads of the thread pool.
 
     Raises:
-        IndexError: a slot is out of bounds.
+        IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or there are
+            no slots with ``bounds="clamp"``.
         TypeError: element types do not fit, slots are not integers, or an argument is a masked
             array.
         ValueError: a shape, an option, a scale or a zero point is wrong, `data` is read-only or may
-            be read-only, or `data` shares memory with another argument.
+            be read-only, `data` shares memory with another argument, or two updates have the same
+            destination with ``duplicates="reject"``.
         MemoryError: an allocation failed.
 
     After each of these errors, no array has changed.
-    The rule for slots is that of vLLM's
-    ``reshape_and_cache``.
+    The rule for slots is that of vLLM's ``reshape_and_cache``.
 
     >>> import numpy as np, ndscatter
     >>> cache = np.zeros((2, 2, 2), np.int8)
@@ -730,11 +731,13 @@ def write_all(
     If several updates have the same destination, the last one stays.
 
     Raises:
-        IndexError: a slot is out of bounds.
+        IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or there are
+            no slots with ``bounds="clamp"``.
         TypeError: element types do not fit, slots are not integers, or an argument is a masked
             array.
         ValueError: a shape, an option, a scale or a zero point is wrong, `data` is read-only or may
-            be read-only, or `data` shares memory with another argument.
+            be read-only, `data` shares memory with another argument, or two updates have the same
+            destination with ``duplicates="reject"``.
         MemoryError: an allocation failed.
 
     After each of these errors, no array has changed.
@@ -801,8 +804,8 @@ def move_rows(
 class Explanation:
     """A report of how a call would run.
 
-    `explain` and the method `explain` of plans return this report. ``str(explanation)`` is a text for
-    people, which may change between versions. ``explanation.to_dict()`` has the facts by name.
+    `explain` and the method `explain` of plans return this report. ``str(explanation)`` is a text
+    for people, which may change between versions. ``explanation.to_dict()`` has the facts by name.
 
     >>> import numpy as np, ndscatter
     >>> explanation = ndscatter.explain("gather", np.zeros((4, 8), np.float32), [3, 1])
@@ -822,11 +825,13 @@ class Explanation:
           ``"stream"`` (each element is moved when its index is checked) or ``"planned"`` (a
           schedule moves the elements).
         - ``schedule``: how the work is divided if the route is ``"planned"``, such as ``"serial"``.
-        - ``tasks``: number of tasks of the schedule. A single task runs on the calling thread.
-        - ``bytes_written``: bytes that the updates, or the slices of a gather, write, plus the bytes
-          of `data` that the call copies.
+        - ``tasks``: number of tasks of the schedule, if the route is ``"planned"``. A single task
+          runs on the calling thread.
+        - ``bytes_written``: bytes of all updates, or of all slices of a gather, plus the bytes of
+          `data` that the call copies. The call writes fewer bytes if its schedule omits overwritten
+          updates, or combines updates before it writes the results.
         - ``scratch_bytes``: largest number of bytes of memory that the schedule needs in addition to
-          the arrays.
+          the arrays, if the route is ``"planned"``.
         - ``machine``: text that describes the machine for which the schedule was chosen.
         """
 
@@ -851,7 +856,8 @@ def explain(
         TypeError: the arguments are not those of `function`.
         ValueError: calls of `function` are not explained.
 
-    The other errors are those that the call itself raises.
+    A call whose indices, options, shapes or element types are wrong has its own error here too.
+    Shared memory of the arrays is not checked.
 
     >>> import numpy as np, ndscatter
     >>> table = np.zeros((4, 8), np.float32)
@@ -957,9 +963,20 @@ class ScatterPlan:
     ) -> Explanation:
         """Report how a call of the plan would run. The arrays are not changed.
 
-        The arguments are those of a call of the plan. The report depends on the element type of
-        `data` and on whether `out` is `data`. It does not depend on the values of `data` and
-        `updates`. Returns an `Explanation`.
+        Args:
+            data: the argument of the call.
+            updates: the argument of the call.
+            out: the argument of the call.
+            threads: the argument of the call.
+
+        Returns:
+            An `Explanation`. It depends on the element type of `data` and on whether `out` is
+            `data`. It does not depend on the values of `data` and `updates`.
+
+        Raises:
+            TypeError: as the call.
+            ValueError: as the call, except that the strides and shared memory are not checked.
+            MemoryError: an allocation failed.
 
         >>> import numpy as np, ndscatter
         >>> plan = ndscatter.plan_scatter_update((4, 8), [1, 3], reduction="add")
@@ -978,14 +995,11 @@ class ScatterPlan:
             threads: largest number of threads that the call uses: 1 is the calling thread alone,
                 None is all threads of the thread pool.
 
-        The plan must have no reduction.
-
         Raises:
-            IndexError: a slot is out of bounds.
-            TypeError: element types do not fit, slots are not integers, or an argument is a masked
-                array.
-            ValueError: a shape, an option, a scale or a zero point is wrong, `data` is read-only or may
-                be read-only, or `data` shares memory with another argument.
+            TypeError: element types do not fit, or an argument is a masked array.
+            ValueError: a shape, the strides of `data`, a scale or a zero point is wrong, the plan has a
+                reduction, `data` is read-only or may be read-only, or `data` shares memory with another
+                argument.
             MemoryError: an allocation failed.
 
         After each of these errors, no array has changed.
@@ -1090,8 +1104,19 @@ class GatherPlan:
     ) -> Explanation:
         """Report how a call of the plan would run. The arrays are not changed.
 
-        The arguments are those of a call of the plan. The report depends on the element type of
-        `data`. It does not depend on the values of `data`. Returns an `Explanation`.
+        Args:
+            data: the argument of the call.
+            out: the argument of the call.
+            threads: the argument of the call.
+
+        Returns:
+            An `Explanation`. It depends on the element type of `data`, and does not depend on the
+            values of `data`.
+
+        Raises:
+            TypeError: as the call.
+            ValueError: as the call, except that the strides and shared memory are not checked.
+            MemoryError: an allocation failed.
 
         >>> import numpy as np, ndscatter
         >>> plan = ndscatter.plan_gather((4, 8), [1, 3])
@@ -1149,8 +1174,8 @@ def plan_scatter_nd(
             None is all threads of the thread pool.
 
     Returns:
-        A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several tuples have the
-        same destination, a call applies their updates in the row-major order of the tuples.
+        A `ScatterPlan`. Call it with `data`, `updates` and `out`. If several updates have the
+        same destination, a call applies them in the row-major order of `indices`.
 
     Raises:
         IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
@@ -1241,8 +1266,8 @@ def plan_scatter_elements(
     Args:
         data: a tuple with the shape of the arrays of the plan's calls, or an integer for one axis,
             if these arrays are contiguous. Otherwise an array with their shape and strides.
-        indices: integers of any integer type, of the rank of `data`. Along every axis except `axis`, the
-            size of `indices` is at most the size of `data`.
+        indices: integers of any integer type, of the rank of `data`. Along every axis except
+            `axis`, the size of `indices` is at most the size of `data`.
             This function reads and checks the indices. The calls of the plan do not read
             `indices` again.
         axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
@@ -1300,8 +1325,8 @@ def plan_tensor_scatter(
             sequence. A single integer is the position for all sequences. None is position 0 for
             all sequences.
         axis: the axis of positions. Axis 0 is the axis of sequences, and is not allowed.
-        mode: ``"linear"`` requires that the updates of a sequence fit between its position and the
-            end of the axis. ``"circular"`` takes positions modulo the length of the axis.
+        mode: ``"linear"`` requires that the updates of a sequence fit between its position
+            and the end of the axis. ``"circular"`` takes positions modulo the length of the axis.
         update_len: size of the updates along `axis`, which is the number of rows per sequence.
         bounds: treatment of a negative position: ``"error"`` raises an IndexError, and ``"skip"``
             drops the updates of the sequence. In linear mode, a position at which the updates do
@@ -1313,11 +1338,10 @@ def plan_tensor_scatter(
         A `ScatterPlan`. Call it with `data`, `updates` and `out`.
 
     Raises:
-        IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-            empty with ``bounds="clamp"``.
-        TypeError: indices are not integers, or `data` is neither an array nor a shape.
-        ValueError: a shape or an option is wrong, or two updates have the same destination with
-            ``duplicates="reject"``.
+        IndexError: a position is negative with ``bounds="error"``, or the updates do not fit at a
+            position in linear mode.
+        TypeError: positions are not integers, or `data` is neither an array nor a shape.
+        ValueError: a shape or an option is wrong.
         MemoryError: an allocation failed.
 
     >>> import numpy as np, ndscatter
@@ -1339,8 +1363,9 @@ def plan_gather_nd(
     Args:
         data: a tuple with the shape of the arrays of the plan's calls, or an integer for one axis,
             if these arrays are contiguous. Otherwise an array with their shape and strides.
-        indices: integers of any integer type, of shape ``(..., k)``. This function reads and
-            checks the indices. The calls of the plan do not read `indices` again.
+        indices: integers of any integer type, of shape ``(..., k)``.
+            This function reads and checks the indices. The calls of the plan do not read
+            `indices` again.
         batch_dims: number of leading dimensions that `data` and `indices` share.
         bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError,
             ``"skip"`` (or ``"drop"``) fills the slice of the result with zeros, and ``"clamp"``
@@ -1357,8 +1382,7 @@ def plan_gather_nd(
         IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
             empty with ``bounds="clamp"``.
         TypeError: indices are not integers, or `data` is neither an array nor a shape.
-        ValueError: a shape or an option is wrong, or two updates have the same destination with
-            ``duplicates="reject"``.
+        ValueError: a shape or an option is wrong.
         MemoryError: an allocation failed.
 
     >>> import numpy as np, ndscatter
@@ -1399,8 +1423,7 @@ def plan_gather(
         IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
             empty with ``bounds="clamp"``.
         TypeError: indices are not integers, or `data` is neither an array nor a shape.
-        ValueError: a shape or an option is wrong, or two updates have the same destination with
-            ``duplicates="reject"``.
+        ValueError: a shape or an option is wrong.
         MemoryError: an allocation failed.
 
     >>> import numpy as np, ndscatter
@@ -1421,8 +1444,8 @@ def plan_gather_elements(
     Args:
         data: a tuple with the shape of the arrays of the plan's calls, or an integer for one axis,
             if these arrays are contiguous. Otherwise an array with their shape and strides.
-        indices: integers of any integer type, of the rank of `data`. Along every axis except `axis`, the
-            size of `indices` is at most the size of `data`.
+        indices: integers of any integer type, of the rank of `data`. Along every axis except
+            `axis`, the size of `indices` is at most the size of `data`.
             This function reads and checks the indices. The calls of the plan do not read
             `indices` again.
         axis: the indexed axis. A negative axis counts from the end: -1 is the last axis.
@@ -1441,8 +1464,7 @@ def plan_gather_elements(
         IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
             empty with ``bounds="clamp"``.
         TypeError: indices are not integers, or `data` is neither an array nor a shape.
-        ValueError: a shape or an option is wrong, or two updates have the same destination with
-            ``duplicates="reject"``.
+        ValueError: a shape or an option is wrong.
         MemoryError: an allocation failed.
 
     >>> import numpy as np, ndscatter
@@ -1464,8 +1486,8 @@ def plan_scatter_paged(
     Args:
         data: a tuple with the shape of the arrays of the plan's calls, or an integer for one axis,
             if these arrays are contiguous. Otherwise an array with their shape and strides.
-        slots: integers of any integer type and any shape. This function reads and checks the slots.
-            The calls of the plan do not read `slots` again.
+        slots: integers of any integer type and any shape. This function reads and checks the
+            slots. The calls of the plan do not read `slots` again.
         bounds: treatment of a slot that does not exist: ``"skip negative"`` skips negative slots
             and raises an IndexError for a slot that is too large. ``"error"`` raises an IndexError
             for both, ``"skip"`` skips both, and ``"clamp"`` replaces the slot by the nearest valid
@@ -1479,10 +1501,10 @@ def plan_scatter_paged(
         A `ScatterPlan`. If several updates have the same slot, the last one stays.
 
     Raises:
-        IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-            empty with ``bounds="clamp"``.
-        TypeError: indices are not integers, or `data` is neither an array nor a shape.
-        ValueError: a shape or an option is wrong, or two updates have the same destination with
+        IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or the cache
+            has no slots with ``bounds="clamp"``.
+        TypeError: slots are not integers, or `data` is neither an array nor a shape.
+        ValueError: a shape or an option is wrong, or two updates have the same slot with
             ``duplicates="reject"``.
         MemoryError: an allocation failed.
 
@@ -1507,8 +1529,8 @@ def plan_gather_paged(
     Args:
         data: a tuple with the shape of the arrays of the plan's calls, or an integer for one axis,
             if these arrays are contiguous. Otherwise an array with their shape and strides.
-        slots: integers of any integer type and any shape. This function reads and checks the slots.
-            The calls of the plan do not read `slots` again.
+        slots: integers of any integer type and any shape. This function reads and checks the
+            slots. The calls of the plan do not read `slots` again.
         bounds: treatment of a slot that does not exist: ``"skip negative"`` fills the rows of
             negative slots with zeros, and raises an IndexError for a slot that is too large.
             ``"error"`` raises an IndexError for both, ``"skip"`` fills the rows of both with zeros,
@@ -1521,11 +1543,10 @@ def plan_gather_paged(
         A `GatherPlan`. Call it with `data` and `out`.
 
     Raises:
-        IndexError: an index is out of bounds with ``bounds="error"``, or an indexed axis is
-            empty with ``bounds="clamp"``.
-        TypeError: indices are not integers, or `data` is neither an array nor a shape.
-        ValueError: a shape or an option is wrong, or two updates have the same destination with
-            ``duplicates="reject"``.
+        IndexError: a slot does not exist, and `bounds` neither skips nor replaces it, or the cache
+            has no slots with ``bounds="clamp"``.
+        TypeError: slots are not integers, or `data` is neither an array nor a shape.
+        ValueError: a shape or an option is wrong.
         MemoryError: an allocation failed.
 
     >>> import numpy as np, ndscatter
@@ -1555,16 +1576,18 @@ def add_at(
         TypeError: `a` is not a numpy array or is a masked array, numpy does not define the
             operation for the types of `a` and `b`, or numpy refuses to convert the result to the
             type of `a`. For a tensor of another library, use `scatter_update` with ``out=a``.
-        ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is read-only.
+        ValueError: `b` does not broadcast to the shape of ``a[indices]``, `a` is read-only, or numpy's
+            own function would run and `a` has 32 or more dimensions.
+        MemoryError: an allocation failed.
 
     If several values of `b` belong to one element of `a`, they are applied in the row-major order
     of ``a[indices]``. The result is equal to numpy's result in every bit, and does not depend on the
     number of threads. If a kernel of ndscatter runs the call and the call raises an error, `a` is
-    unchanged. In some calls, numpy's own function runs instead of a kernel.
-    A kernel gives no warning if a float overflows.
+    unchanged. A kernel gives no warning if a float overflows.
 
-    numpy's own function runs for types for which ndscatter has no arithmetic, and for types for
-    which a kernel's result could differ from numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    In some calls, numpy's own function runs instead of a kernel. One reason is a type for which
+    ndscatter has no arithmetic. Another reason is a type for which a kernel's result could differ from
+    numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
     float32 does not represent `b` exactly.
 
     >>> import numpy as np, ndscatter
@@ -1597,12 +1620,19 @@ def subtract_at(
         TypeError: `a` is not a numpy array or is a masked array, numpy does not define the
             operation for the types of `a` and `b`, or numpy refuses to convert the result to the
             type of `a`. For a tensor of another library, use `scatter_update` with ``out=a``.
-        ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is read-only.
+        ValueError: `b` does not broadcast to the shape of ``a[indices]``, `a` is read-only, or numpy's
+            own function would run and `a` has 32 or more dimensions.
+        MemoryError: an allocation failed.
 
     If several values of `b` belong to one element of `a`, they are applied in the row-major order
     of ``a[indices]``. The result is equal to numpy's result in every bit, and does not depend on the
     number of threads. If a kernel of ndscatter runs the call and the call raises an error, `a` is
-    unchanged. In some calls, numpy's own function runs instead of a kernel.
+    unchanged. A kernel gives no warning if a float overflows.
+
+    In some calls, numpy's own function runs instead of a kernel. One reason is a type for which
+    ndscatter has no arithmetic. Another reason is a type for which a kernel's result could differ from
+    numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    float32 does not represent `b` exactly.
 
     >>> import numpy as np, ndscatter
     >>> a = np.array([10, 20, 30])
@@ -1634,12 +1664,19 @@ def multiply_at(
         TypeError: `a` is not a numpy array or is a masked array, numpy does not define the
             operation for the types of `a` and `b`, or numpy refuses to convert the result to the
             type of `a`. For a tensor of another library, use `scatter_update` with ``out=a``.
-        ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is read-only.
+        ValueError: `b` does not broadcast to the shape of ``a[indices]``, `a` is read-only, or numpy's
+            own function would run and `a` has 32 or more dimensions.
+        MemoryError: an allocation failed.
 
     If several values of `b` belong to one element of `a`, they are applied in the row-major order
     of ``a[indices]``. The result is equal to numpy's result in every bit, and does not depend on the
     number of threads. If a kernel of ndscatter runs the call and the call raises an error, `a` is
-    unchanged. In some calls, numpy's own function runs instead of a kernel.
+    unchanged. A kernel gives no warning if a float overflows.
+
+    In some calls, numpy's own function runs instead of a kernel. One reason is a type for which
+    ndscatter has no arithmetic. Another reason is a type for which a kernel's result could differ from
+    numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    float32 does not represent `b` exactly.
 
     >>> import numpy as np, ndscatter
     >>> a = np.array([1.0, 2.0, 3.0])
@@ -1671,12 +1708,19 @@ def minimum_at(
         TypeError: `a` is not a numpy array or is a masked array, numpy does not define the
             operation for the types of `a` and `b`, or numpy refuses to convert the result to the
             type of `a`. For a tensor of another library, use `scatter_update` with ``out=a``.
-        ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is read-only.
+        ValueError: `b` does not broadcast to the shape of ``a[indices]``, `a` is read-only, or numpy's
+            own function would run and `a` has 32 or more dimensions.
+        MemoryError: an allocation failed.
 
     If several values of `b` belong to one element of `a`, they are applied in the row-major order
     of ``a[indices]``. The result is equal to numpy's result in every bit, and does not depend on the
     number of threads. If a kernel of ndscatter runs the call and the call raises an error, `a` is
-    unchanged. In some calls, numpy's own function runs instead of a kernel.
+    unchanged. A kernel gives no warning if a float overflows.
+
+    In some calls, numpy's own function runs instead of a kernel. One reason is a type for which
+    ndscatter has no arithmetic. Another reason is a type for which a kernel's result could differ from
+    numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    float32 does not represent `b` exactly.
 
     If the element of `a` or the value of `b` is NaN, the result is NaN. If the element and the
     value are zeros of different signs, a kernel of ndscatter keeps the element. numpy's result
@@ -1712,12 +1756,19 @@ def maximum_at(
         TypeError: `a` is not a numpy array or is a masked array, numpy does not define the
             operation for the types of `a` and `b`, or numpy refuses to convert the result to the
             type of `a`. For a tensor of another library, use `scatter_update` with ``out=a``.
-        ValueError: `b` does not broadcast to the shape of ``a[indices]``, or `a` is read-only.
+        ValueError: `b` does not broadcast to the shape of ``a[indices]``, `a` is read-only, or numpy's
+            own function would run and `a` has 32 or more dimensions.
+        MemoryError: an allocation failed.
 
     If several values of `b` belong to one element of `a`, they are applied in the row-major order
     of ``a[indices]``. The result is equal to numpy's result in every bit, and does not depend on the
     number of threads. If a kernel of ndscatter runs the call and the call raises an error, `a` is
-    unchanged. In some calls, numpy's own function runs instead of a kernel.
+    unchanged. A kernel gives no warning if a float overflows.
+
+    In some calls, numpy's own function runs instead of a kernel. One reason is a type for which
+    ndscatter has no arithmetic. Another reason is a type for which a kernel's result could differ from
+    numpy's result. A kernel's result could differ for an `a` of float32 and a `b` of float64, if
+    float32 does not represent `b` exactly.
 
     If the element of `a` or the value of `b` is NaN, the result is NaN. If the element and the
     value are zeros of different signs, a kernel of ndscatter keeps the element. numpy's result

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import _native
 
-#: The functions whose calls can be explained.
-_FUNCTIONS = (
-    "scatter_nd",
-    "scatter_update",
-    "scatter_elements",
-    "tensor_scatter",
-    "gather_nd",
-    "gather",
-    "gather_elements",
-    "gather_paged",
-)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def explain(
@@ -42,7 +32,8 @@ def explain(
         TypeError: the arguments are not those of `function`.
         ValueError: calls of `function` are not explained.
 
-    The other errors are those that the call itself raises.
+    A call whose indices, options, shapes or element types are wrong has its own error here too.
+    Shared memory of the arrays is not checked.
 
     >>> import numpy as np, ndscatter
     >>> table = np.zeros((4, 8), np.float32)
@@ -56,10 +47,16 @@ def explain(
     >>> explanation.to_dict()["bytes_written"]
     64
     """
-    name = function if isinstance(function, str) else getattr(function, "__name__", "")
-    if name not in _FUNCTIONS:
-        raise ValueError(f"`explain` explains calls of {', '.join(_FUNCTIONS)}, not of {function!r}")
-    bound = inspect.signature(getattr(_native, name)).bind(*arguments, **options)
+    known = {name: getattr(_native, name) for name in _native._EXPLAINED}
+    for name, explained in known.items():
+        if function is explained or (isinstance(function, str) and function == name):
+            break
+    else:
+        raise ValueError(f"`explain` explains calls of {', '.join(known)}, not of {function!r}")
+    # The import is here, because it takes time and few programs explain calls.
+    from inspect import signature
+
+    bound = signature(explained).bind(*arguments, **options)
     bound.apply_defaults()
     given = bound.arguments
     if "slots" in given:

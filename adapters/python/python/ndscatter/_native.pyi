@@ -39,6 +39,9 @@ from ndscatter import write_paged as write_paged
 
 __version__: str
 
+# The functions that `explain` knows.
+_EXPLAINED: tuple[str, ...]
+
 def _explain(name: str, **arguments: Any) -> Explanation: ...
 def _scatter_at(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> bool: ...
 def _onnxruntime_runs() -> dict[str, int]: ...

@@ -48,7 +48,7 @@ impl<'py> Source<'py> {
     #[inline]
     pub(crate) fn of_array(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         if let Some(source) = Self::of_numpy(object) {
-            refuse_masked(object)?;
+            refuse_masked_array(object)?;
             return Ok(Some(source));
         }
         // Lists, Python's ints and floats, and numpy scalars skip the lookup of `__dlpack__`. For
@@ -152,10 +152,19 @@ impl<'py> Source<'py> {
 /// this memory has values also where the mask excludes them.
 #[inline]
 pub(crate) fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    // A numpy array of another type than exactly `numpy.ndarray` is rare.
-    match is_array(object) && !object.get_type().is(array_type(object.py())) {
-        true => refuse_masked_subclass(object),
+    match is_array(object) {
+        true => refuse_masked_array(object),
         false => Ok(()),
+    }
+}
+
+/// Returns an error if a numpy array is a masked array.
+#[inline]
+fn refuse_masked_array(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    // A numpy array of another type than exactly `numpy.ndarray` is rare.
+    match array.get_type().is(array_type(array.py())) {
+        true => Ok(()),
+        false => refuse_masked_subclass(array),
     }
 }
 

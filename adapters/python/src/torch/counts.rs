@@ -6,7 +6,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
 use super::call::Function;
@@ -90,9 +89,7 @@ fn reset_counts() {
 /// Counts a call that a kernel in Python passes to PyTorch's own kernel.
 #[pyfunction]
 fn decline(function: &str, reason: &str) -> PyResult<()> {
-    let known = Reason::ALL.iter().find(|(name, _)| *name == reason);
-    let &(_, reason) = known.ok_or_else(|| PyKeyError::new_err(reason.to_owned()))?;
-    count_declined(Function::named(function)?, reason);
+    count_declined(Function::named(function)?, Reason::named(reason)?);
     Ok(())
 }
 

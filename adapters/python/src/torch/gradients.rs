@@ -3,14 +3,16 @@
 //!
 //! This module knows the crate's operators. It does not know PyTorch's operators or autograd.
 
-use ndscatter::{Execution, Forward, Gather, Gradients, Operator, Scatter, ScatterError};
+use ndscatter::{
+    Execution, Forward, Gather, Gradients, Operator, Reduction, Scatter, ScatterError,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::connection::run_detached;
 use super::tensor::Tensor;
 use crate::failure::Failure;
-use crate::options::Meaning;
+use crate::options::{Meaning, choose};
 
 /// An operator of the crate and its options.
 #[pyclass(frozen, module = "ndscatter._native.torch")]
@@ -221,6 +223,13 @@ fn same_types(
     )))
 }
 
+/// Returns the crate's name of the reduction that has `name` among its names.
+#[pyfunction]
+fn reduction_named(name: &str) -> PyResult<&'static str> {
+    choose("reduction", name).map(Reduction::as_str)
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Options>()
+    module.add_class::<Options>()?;
+    module.add_function(wrap_pyfunction!(reduction_named, module)?)
 }

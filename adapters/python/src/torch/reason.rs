@@ -3,6 +3,8 @@
 //! This module knows the names of the reasons. It knows neither tensors nor counters.
 
 use ndscatter::ScatterError;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
 
 /// Why PyTorch's own kernel runs a call. The C++ kernels use the position in [`Reason::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,13 @@ impl Reason {
         ("overlap", Self::Overlap),
         ("error", Self::Error),
     ];
+
+    /// Returns the reason with a name in Python.
+    pub(super) fn named(name: &str) -> PyResult<Self> {
+        let known = Self::ALL.iter().find(|(known, _)| *known == name);
+        let &(_, reason) = known.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        Ok(reason)
+    }
 
     /// Returns the reason at a position in [`Reason::ALL`].
     pub(super) fn at(position: u32) -> Option<Self> {

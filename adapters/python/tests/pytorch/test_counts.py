@@ -78,7 +78,7 @@ def check(function, reason, call):
             call(*edges())
         except (RuntimeError, IndexError):
             pass
-    assert counts()[function] == Counts(0, 1, {reason: 1})
+    assert counts()[function] == Counts(0, {reason: 1})
 
 
 @pytest.mark.parametrize("name", STAYING)
@@ -94,7 +94,7 @@ def test_reasons_of_native_kernels(name):
 def test_a_call_that_a_python_function_gates():
     with ndscatter.torch.enable(native=False):
         torch.zeros(3).index_add_(0, torch.tensor([1]), torch.ones(1))
-    assert counts() == {"index_add": Counts(0, 1, {"size": 1})}
+    assert counts() == {"index_add": Counts(0, {"size": 1})}
 
 
 def test_calls_on_ndscatter(kernels):
@@ -113,10 +113,14 @@ def test_calls_on_ndscatter(kernels):
     with ndscatter.torch.enable(only="index_copy"):
         table.index_add_(0, index, updates)
     assert counts() == {
-        "index_add": Counts(3, 1, {"argument": 1}),
-        "scatter": Counts(2, 0, {}),
-        "index_put": Counts(1, 0, {}),
+        "index_add": Counts(3, {"argument": 1}),
+        "scatter": Counts(2, {}),
+        "index_put": Counts(1, {}),
     }
+    found = {name: item.pytorch for name, item in counts().items()}
+    assert found == {"index_add": 1, "scatter": 0, "index_put": 0}
+    assert repr(counts()["index_add"]) == "Counts(ndscatter=3, pytorch=1, reasons={'argument': 1})"
+    assert Counts(0, {"size": 2, "mask": 3}).pytorch == 5
     reset_counts()
     assert counts() == {}
 
@@ -139,7 +143,7 @@ def test_names_of_counts_are_those_of_functions():
             call()
     found = counts()
     assert found.keys() == ndscatter.torch.FUNCTIONS.keys()
-    assert all(item == Counts(1, 0, {}) for item in found.values())
+    assert all(item == Counts(1, {}) for item in found.values())
 
 
 def test_calls_of_several_threads(kernels):
@@ -156,7 +160,7 @@ def test_calls_of_several_threads(kernels):
             thread.start()
         for thread in threads:
             thread.join()
-    assert counts() == {"index_add": Counts(200, 200, {"argument": 200})}
+    assert counts() == {"index_add": Counts(200, {"argument": 200})}
 
 
 # Calls that run on ndscatter, and the names of their ranges.

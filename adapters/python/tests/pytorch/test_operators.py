@@ -375,18 +375,18 @@ def test_errors_of_arguments_of_a_wrong_type():
         (TypeError, "`data` is of type list", lambda: nt.scatter_update([0.0], index, updates)),
         (TypeError, "`data` is of type ndarray", lambda: nt.gather(data.numpy(), index)),
         (TypeError, "`updates` is of type float", lambda: nt.scatter_update(data, index, 1.0)),
-        (TypeError, "are integers, not 'x'", lambda: nt.gather(data, index, "x")),
-        (TypeError, "are integers, not 0.0", lambda: nt.gather_nd(data, index[:, None], batch_dims=0.0)),
-        (ValueError, "is 1180591620717411303424", lambda: nt.gather(data, index, 1 << 70)),
+        (TypeError, "^`axis` is 'x'; pass an integer$", lambda: nt.gather(data, index, "x")),
+        (TypeError, "^`batch_dims` is 0.0; pass an integer$", lambda: nt.gather_nd(data, index[:, None], batch_dims=0.0)),
+        (ValueError, "^`axis` is 1180591620717411303424; PyTorch's tensors have at most", lambda: nt.gather(data, index, 1 << 70)),
         (TypeError, "True or False, not 'no'", lambda: nt.gather(data, index, negative_indices="no")),
         (TypeError, "are strings, not 3", lambda: nt.gather(data, index, bounds=3)),
         (TypeError, "are strings, not \\[\\]", lambda: nt.scatter_update(data, index, updates, reduction=[])),
-        (TypeError, "", lambda: nt.gather(data, "text")),
+        (TypeError, "invalid data type 'str'", lambda: nt.gather(data, "text")),
         (TypeError, "cannot be converted", lambda: nt.gather(data, None)),
-        (TypeError, "", lambda: nt.gather(data, [0.5])),
-        (ValueError, "", lambda: nt.gather(data, [[1], [1, 2]])),
-        ((TypeError, ValueError), "", lambda: nt.gather(data, [1 << 70])),
-        (IndexError, "", lambda: nt.gather(data, [7])),
+        (TypeError, "^`indices` has elements of float32; pass integers, such as int64$", lambda: nt.gather(data, [0.5])),
+        (ValueError, "expected sequence of length 1 at dim 1", lambda: nt.gather(data, [[1], [1, 2]])),
+        ((TypeError, ValueError), "[Oo]verflow", lambda: nt.gather(data, [1 << 70])),
+        (IndexError, "index 7 .* is out of bounds", lambda: nt.gather(data, [7])),
     ):
         with pytest.raises(error, match=match):
             call()
@@ -421,6 +421,40 @@ def test_indices_that_are_lists(device):
         found, expected = function(data, indices, *more), function(data, tensor, *more)
         assert found.shape == expected.shape
         assert device == "meta" or torch.equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "alias, name", [("multiply", "mul"), ("AVG", "mean"), ("set", "none"), ("sum", "add"), ("amax", "max")]
+)
+def test_other_names_of_reductions(alias, name):
+    torch._dynamo.reset()
+    data, index = torch.arange(4.0) + 1, torch.tensor([1, 1])
+    updates = torch.tensor([5.0, 2.0], requires_grad=True)
+
+    def call(data, index, updates, reduction=alias):
+        return nt.scatter_update(data, index, updates, reduction=reduction)
+
+    expected = call(data, index, updates, name)
+    (gradient,) = torch.autograd.grad(expected.sum(), updates)
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    for function in (call, compiled):
+        found = function(data, index, updates)
+        assert torch.equal(found, expected)
+        assert torch.equal(*torch.autograd.grad(found.sum(), updates), gradient)
+    assert torch.equal(expected, torch.from_numpy(ndscatter.scatter_update(
+        data.numpy(), index.numpy(), updates.detach().numpy(), reduction=alias,
+    )))  # fmt: skip
+    with pytest.raises(ValueError, match='`reduction`: no reduction is called "median"; use'):
+        call(data, index, updates, "median")
+
+
+def test_an_axis_that_varies_is_compiled():
+    torch._dynamo.reset()
+    data, index = torch.arange(16.0).reshape(4, 4), torch.tensor([1, 3])
+    call = lambda data, index, axis: nt.gather(data, index, axis)
+    compiled = torch.compile(call, backend="eager", fullgraph=True)
+    for axis in (0, 1, -1, -2):
+        assert torch.equal(compiled(data, index, axis), data.index_select(axis, index))
 
 
 def test_a_list_of_indices_is_compiled():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._native import torch as native
 
@@ -13,23 +13,29 @@ class Counts:
 
     `ndscatter` is the number of calls that ran on ndscatter's kernels. `pytorch` is the number of
     calls that ndscatter's kernel passed on to PyTorch's own kernel. `reasons` is the dict of the
-    numbers of the passed calls by reason. The keys are:
+    numbers of the passed calls by reason, so `pytorch` is the sum of its values. The keys are:
 
     - ``size``: the call has fewer or more elements than the calls that run on ndscatter.
-    - ``slower``: PyTorch's kernel was measured to be as fast for such a call, for example along the
-      last axis.
+    - ``slower``: PyTorch's kernel was measured to be as fast for such a call: the last axis, a sum
+      of 16-bit floats, or a table that fits into the cache.
     - ``dtype``: an element type that ndscatter does not support, or a combination of types.
     - ``mask``: an index is a mask.
     - ``layout``: strides or alignment that the kernel does not support, or memory that was freed.
     - ``shape``: the shapes do not fit, or `out` must be resized.
-    - ``argument``: the value of another argument, such as `alpha`.
+    - ``argument``: the value of another argument: `alpha`, `reduce`, `dim`, `accumulate`,
+      `scale_grad_by_freq`, or a number that is too large.
     - ``overlap``: tensors of the call share memory.
-    - ``error``: ndscatter has refused the call, for example for an index out of bounds.
+    - ``error``: ndscatter has refused the call, for example for an index out of bounds. PyTorch's
+      kernel then raises the error.
     """
 
     ndscatter: int
-    pytorch: int
+    pytorch: int = field(init=False)
     reasons: dict[str, int]
+
+    def __post_init__(self) -> None:
+        # The dataclass is frozen, so `self.pytorch = ..` is an error.
+        object.__setattr__(self, "pytorch", sum(self.reasons.values()))
 
 
 def counts() -> dict[str, Counts]:
@@ -61,7 +67,7 @@ def counts() -> dict[str, Counts]:
             run[name] += count
         else:
             reasons[reason] = reasons.get(reason, 0) + count
-    return {name: Counts(run[name], sum(reasons.values()), reasons) for name, reasons in declined.items()}
+    return {name: Counts(run[name], reasons) for name, reasons in declined.items()}
 
 
 def reset_counts() -> None:

@@ -406,10 +406,16 @@ for _name, _kernel, _fake, *_derivatives in (
 # Public functions.
 
 
-_REDUCTIONS = {
-    "none": "none", "add": "add", "sum": "add", "sub": "sub", "mul": "mul", "prod": "mul",
-    "min": "min", "amin": "min", "max": "max", "amax": "max", "mean": "mean",
-}  # fmt: skip
+def _reduction_named(name: str) -> str:
+    """Return the name of a reduction that the operators use, from any name that the crate accepts."""
+    found: str = native.reduction_named(name)
+    return found
+
+
+# Dynamo cannot trace a function of the extension module. It calls a function with this attribute
+# while it traces. The decorator `torch.compiler.assume_constant_result` is not used, because it
+# imports dynamo.
+_reduction_named._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 # Indices of the public functions: a tensor, or what `torch.as_tensor` converts.
@@ -423,18 +429,21 @@ def _check_tensor(name: str, value: object) -> None:
         raise TypeError(f"`{name}` is of type {type(value).__name__}; pass a tensor")
 
 
-def _check_options(axis: int, flags: tuple[object, ...], names: tuple[object, ...]) -> None:
+def _check_options(
+    operator: str, axis: int, flags: tuple[object, ...], names: tuple[object, ...]
+) -> None:
     """Raise the errors of wrong options. Without this check, each of them would be a `RuntimeError`."""
-    if not (isinstance(axis, int) or hasattr(axis, "__index__")):
-        raise TypeError(f"`axis` and `batch_dims` are integers, not {axis!r}")
+    name = "batch_dims" if operator == "nd" else "axis"
+    if not hasattr(axis, "__index__"):
+        raise TypeError(f"`{name}` is {axis!r}; pass an integer")
     if not -_MOST_AXES <= axis <= _MOST_AXES:
-        raise ValueError(f"`axis` or `batch_dims` is {axis}; PyTorch's tensors have at most {_MOST_AXES} axes")
+        raise ValueError(f"`{name}` is {axis}; PyTorch's tensors have at most {_MOST_AXES} axes")
     for flag in flags:
         if not isinstance(flag, bool):
             raise TypeError(f"`include_self` and `negative_indices` are True or False, not {flag!r}")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"`reduction`, `accumulate` and `bounds` are strings, not {name!r}")
+    for option in names:
+        if not isinstance(option, str):
+            raise TypeError(f"`reduction`, `accumulate` and `bounds` are strings, not {option!r}")
 
 
 def _tensor_of(indices: Indices, data: torch.Tensor) -> torch.Tensor:
@@ -462,17 +471,14 @@ def _call(
     data, indices, updates = tensors
     _check_tensor("data", data)
     _check_tensor("updates", updates)
-    _check_options(axis, (include_self, negative_indices), (reduction, accumulate, bounds))
-    if reduction not in _REDUCTIONS:
-        names = ", ".join(_REDUCTIONS)
-        raise ValueError(f"`reduction` is {reduction!r}; pass one of {names}")
+    _check_options(operator, axis, (include_self, negative_indices), (reduction, accumulate, bounds))
     result: torch.Tensor = torch.ops.ndscatter.scatter.default(
         data,
         _tensor_of(indices, data),
         updates,
         operator,
         axis,
-        _REDUCTIONS[reduction],
+        _reduction_named(reduction),
         include_self,
         accumulate,
         bounds,
@@ -588,7 +594,7 @@ def _gathered(
     negative_indices: bool,
 ) -> torch.Tensor:
     _check_tensor("data", data)
-    _check_options(axis, (negative_indices,), (bounds,))
+    _check_options(operator, axis, (negative_indices,), (bounds,))
     result: torch.Tensor = torch.ops.ndscatter.gather.default(
         data, _tensor_of(indices, data), operator, axis, bounds, negative_indices
     )

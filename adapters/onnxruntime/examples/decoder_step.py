@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times one step of a small decoder with a key/value cache, with and without ndscatter.
 
-    cargo build --release -p ndscatter-onnxruntime
+    pip install ./adapters/python onnx onnxruntime
     python3 adapters/onnxruntime/examples/decoder_step.py [--tensor-scatter]
 
 In each step, each layer writes the keys and values of one token per sequence into its caches, with
@@ -15,7 +15,8 @@ cache, and a step writes only the rows of the new tokens into the caches. If the
 other buffers, each step also copies all caches, which have 1 GiB with the default options. The
 built-in operators copy on one thread.
 
-The example requires numpy, onnx and onnxruntime.
+The example requires numpy, onnx and onnxruntime. Without the Python package `ndscatter`, the example
+uses the library that `cargo build --release -p ndscatter-onnxruntime` builds.
 """
 
 import argparse
@@ -32,11 +33,20 @@ import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-LIBRARY = Path(__file__).resolve().parents[3] / "target/release/libndscatter_onnxruntime.so"
+BUILT_BY_CARGO = Path(__file__).resolve().parents[3] / "target/release/libndscatter_onnxruntime.so"
 SCATTERS = ("ScatterND", "TensorScatter")
 SAME, OTHER = "the same buffers", "other buffers"
 BUILT_IN, NDSCATTER = "built-in", "ndscatter"
 WARM_UP = 4
+
+
+def default_library():
+    """Returns the path of the library in the Python package, or of the library built by cargo."""
+    try:
+        from ndscatter.onnxruntime import library_path
+    except ImportError:
+        return BUILT_BY_CARGO
+    return Path(library_path())
 
 
 def arguments():
@@ -50,8 +60,11 @@ def arguments():
     parser.add_argument("--steps", default=15, help="number of timed steps", **number)
     parser.add_argument("--threads", default=0, help="0: one per core", **number)
     parser.add_argument("--tensor-scatter", action="store_true", help="use TensorScatter of opset 24; built in since onnxruntime 1.25")
-    parser.add_argument("--library", default=LIBRARY, help="default: %(default)s")
-    return parser.parse_args()
+    parser.add_argument("--library", type=Path, default=default_library(), help="default: %(default)s")
+    args = parser.parse_args()
+    if not args.library.exists():
+        parser.error(f"{args.library} does not exist; run `pip install ./adapters/python`")
+    return args
 
 
 class Decoder:

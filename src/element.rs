@@ -242,8 +242,8 @@ impl_element! {
     [u8; 16] => Bytes16,
     #[cfg(feature = "half")] half::f16 => F16,
     #[cfg(feature = "half")] half::bf16 => BF16,
-    #[cfg(feature = "num-complex")] num_complex::Complex<f32> => Complex64,
-    #[cfg(feature = "num-complex")] num_complex::Complex<f64> => Complex128,
+    #[cfg(feature = "complex")] num_complex::Complex<f32> => Complex64,
+    #[cfg(feature = "complex")] num_complex::Complex<f64> => Complex128,
 }
 
 #[cfg(test)]

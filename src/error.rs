@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "conversions")]
 use crate::conversion::Format;
 use crate::element::DType;
 use crate::reduction::{CacheMode, Reduction};
@@ -342,6 +343,7 @@ pub enum ScatterError {
     },
 
     /// A write cannot convert elements of this type to this format.
+    #[cfg(feature = "conversions")]
     #[error(
         "elements of type {from} cannot be converted to {to}; pass updates of f32, f16 or bf16"
     )]
@@ -354,6 +356,7 @@ pub enum ScatterError {
 
     /// Data of this element type cannot hold elements of this format, or several formats are
     /// possible and the caller has set none.
+    #[cfg(feature = "conversions")]
     #[error("data of type {dtype} {}", Holding(.format))]
     DataFormat {
         /// Element type of the data.
@@ -363,6 +366,7 @@ pub enum ScatterError {
     },
 
     /// A value of the scale of a [`Conversion`](crate::Conversion) is 0, negative, infinite or NaN.
+    #[cfg(feature = "conversions")]
     #[error("the value at position {position} of `scale` is not a positive, finite number")]
     InvalidScale {
         /// Position of the value in the scale, in row-major order.
@@ -370,6 +374,7 @@ pub enum ScatterError {
     },
 
     /// A zero point of a [`Conversion`](crate::Conversion) is outside the range of its format.
+    #[cfg(feature = "conversions")]
     #[error("the zero point {zero_point} at position {position} is out of the range of {format}")]
     ZeroPointOutOfRange {
         /// Position of the zero point among the zero points, in row-major order.
@@ -382,6 +387,7 @@ pub enum ScatterError {
 
     /// The scale or the zero point of a [`Conversion`](crate::Conversion) does not broadcast to the
     /// shape of the updates.
+    #[cfg(feature = "conversions")]
     #[error(
         "`{tensor}` has shape {shape:?}, which does not broadcast to the shape of the updates, {updates:?}"
     )]
@@ -496,7 +502,7 @@ pub enum ScatterError {
     },
 
     /// The reduction is not defined for the element type.
-    #[error("reduction {reduction} is not defined for {dtype}; use another reduction or type")]
+    #[error("reduction {reduction} is not defined for {dtype}; {}", advice(.dtype))]
     UnsupportedReduction {
         /// The requested reduction.
         reduction: Reduction,
@@ -674,10 +680,22 @@ impl fmt::Display for OneTuple<'_> {
     }
 }
 
+/// Returns what to do if a reduction is not defined for an element type.
+fn advice(dtype: &DType) -> &'static str {
+    match dtype {
+        DType::Complex64 | DType::Complex128 if cfg!(not(feature = "complex")) => {
+            "enable the feature `complex` of ndscatter, or use another reduction or type"
+        }
+        _ => "use another reduction or type",
+    }
+}
+
+#[cfg(feature = "conversions")]
 /// Text about a format that data does not hold. `None`: the caller has set no format. The text is
 /// formatted without an allocation.
 struct Holding<'a>(&'a Option<Format>);
 
+#[cfg(feature = "conversions")]
 impl fmt::Display for Holding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

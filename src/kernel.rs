@@ -8,12 +8,14 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(feature = "conversions")]
 mod convert;
 mod copy;
 mod dispatch;
 mod elements;
 pub(crate) mod filter;
 mod fold;
+#[cfg(feature = "gradients")]
 mod gradient;
 mod groups;
 mod half;
@@ -32,6 +34,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod vector;
+#[cfg(feature = "conversions")]
 pub(crate) use convert::{ConvertFn, ConvertRun, LineSteps, convert_fn};
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};

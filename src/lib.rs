@@ -54,8 +54,8 @@
 //! | [`allocate`](Scatter::allocate) | the result is a new tensor |
 //! | [`plan`](Scatter::plan) | several calls have the same indices. The builders of [`ScatterPlan::run`] and [`GatherPlan::run`] have the other methods. |
 //!
-//! [`Scatter::backward`] and [`Gather::backward`] compute gradients. [`Scatter::forward`] makes a
-//! forward pass, and keeps the tensors that its gradient needs.
+//! With the feature `gradients`, `Scatter::backward` and `Gather::backward` compute gradients.
+//! `Scatter::forward` makes a forward pass, and keeps the tensors that its gradient needs.
 //!
 //! [`MoveRows`] moves rows of tensors onto rows of the same tensors, for example to reorder the
 //! beams of a KV cache.
@@ -81,13 +81,31 @@
 //!
 //! # Cargo features
 //!
-//! - `half` (default): implements [`Element`] for `half::f16` and `half::bf16`.
-//! - `num-complex` (default): implements [`Element`] for complex numbers.
+//! No feature is enabled by default. Each feature adds to the time of the build.
+//!
+//! - `complex`: adds reductions of complex numbers, and implements [`Element`] for the types of the
+//!   crate `num-complex`. Without the feature, complex numbers can be moved but not reduced.
+//! - `conversions`: adds writes that convert the updates, for example to 8-bit floats:
+//!   `Scatter::convert` and `Scatter::write_all`.
+//! - `gradients`: adds gradients: `Scatter::backward`, `Scatter::forward` and `Gather::backward`.
+//! - `half`: implements [`Element`] for `half::f16` and `half::bf16`. [`AnyView`] needs no feature
+//!   for 16-bit floats.
 //! - `ndarray`: adds conversions from and to views of the crate `ndarray`. Calls take `&array` as
 //!   indices, and `&mut array` or `ArrayViewMut` as the tensor that they write.
 
+#![cfg_attr(
+    not(all(feature = "complex", feature = "conversions", feature = "gradients")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "some functions are called only by the code of a feature; the lints run with all features"
+    )
+)]
+
 mod compaction;
+#[cfg(feature = "conversions")]
 mod conversion;
+#[cfg(feature = "conversions")]
 mod convert;
 mod element;
 mod error;
@@ -95,6 +113,7 @@ mod exec;
 mod execution;
 mod foreign;
 mod goal;
+#[cfg(feature = "gradients")]
 mod gradient;
 mod kernel;
 mod machine;
@@ -110,13 +129,16 @@ mod schedule;
 mod work;
 
 pub use compaction::{MovePlan, MoveRows, MoveRun};
+#[cfg(feature = "conversions")]
 pub use conversion::{Format, Rounding, Scaling};
+#[cfg(feature = "conversions")]
 pub use convert::{Conversion, ConvertingRun, ConvertingScatter, Write};
 pub use element::{DType, Element};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use goal::Goal;
+#[cfg(feature = "gradients")]
 pub use gradient::{Forward, Gradients, Saved};
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
@@ -143,7 +165,7 @@ mod pages {
     #[doc = include_str!("../README.md")]
     mod readme {}
 
-    #[cfg(all(feature = "half", feature = "ndarray", feature = "num-complex"))]
+    #[cfg(all(feature = "half", feature = "ndarray", feature = "complex"))]
     #[doc = include_str!("../docs/rust.md")]
     mod rust {}
 }

@@ -458,7 +458,7 @@ fn elements_of_8_bytes() {
     ELEMENTS.check::<f64>(&[Reduction::None, Add], 2);
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 #[test]
 fn elements_of_16_bytes() {
     ELEMENTS.check::<num_complex::Complex<f64>>(&[Reduction::None, Add], 2);

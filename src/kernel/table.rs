@@ -4,16 +4,19 @@
 //! not know how the loops work.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
+use super::avx2::{EightF16, F16c, Four};
+#[cfg(all(target_arch = "x86_64", feature = "complex"))]
+use super::avx2::{FourComplex, TwoComplex};
 use super::dispatch::compiled;
-use super::fold::{AddToZero, Begin, ByCount, ByFactor, ComputedIn, Kept};
-use super::gradient::{Alike, Product, Ties, each_group};
+use super::fold::{Begin, ByCount, ComputedIn, Kept};
 use super::half::{Bf16, F16};
-use super::multiply::{copy_multiplied, multiply};
 use super::reduce::{Add, By, Loop, Max, Min, Mul, Plain, Reducer, Sub};
-use super::scalar::{Bool, Complex};
-use super::{CheckedGather, Elements, GradientFn, GroupFn, InstructionSet, Kernels};
-use super::{MultiplyFn, MultiplyingFn, Operation, RunsFn, Streams};
+use super::scalar::Bool;
+#[cfg(feature = "complex")]
+use super::scalar::Complex;
+use super::{
+    CheckedGather, Elements, GroupFn, InstructionSet, Kernels, Operation, RunsFn, Streams,
+};
 use super::{copy, elements, groups, rows, runs};
 use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
@@ -24,11 +27,14 @@ use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x
 /// [`InstructionSet::Avx512`] use the second pair. The function for groups uses the storage type of
 /// the first pair with every instruction set.
 macro_rules! reduction_table {
-    ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
-        /// Returns the kernels of `isa` for a reduction. `None`: the element type does not have
-        /// this reduction. The machine must have `isa`.
+    (
+        $name:ident:
+        $($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*
+    ) => {
+        /// Returns the kernels of `isa` for a reduction. `None`: the table has no row for the
+        /// element type and the reduction. The machine must have `isa`.
         #[inline]
-        fn reduces(
+        fn $name(
             element: DType,
             reduction: Reduction,
             isa: InstructionSet,
@@ -54,7 +60,7 @@ macro_rules! reduction_table {
 // and products of bytes 0.80 times. Minima of 64-bit integers take 1.13 to 1.33 times as long, and
 // sums of complex numbers 1.08 to 1.13 times. The figures of all rows are in
 // `docs/notes/2026-11-21-kernels.md`.
-reduction_table! {
+reduction_table! { reduces_reals:
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
     DType::I32 | DType::U32, Add Sub Mul => u32, By<u32x8>; u32, Plain;
@@ -75,6 +81,10 @@ reduction_table! {
     DType::F64, Add Sub Mul => f64, By<f64x4>; f64, Plain;
     DType::F64, Min Max => f64, Plain; f64, Plain;
     DType::Bool, Add Sub Mul Min Max => Bool, Plain; Bool, Plain;
+}
+
+#[cfg(feature = "complex")]
+reduction_table! { reduces_complex:
     DType::Complex64, Add Sub => Complex<f32>, Plain; Complex<f32>, Plain;
     DType::Complex64, Mul => Complex<f32>, Plain; Complex<f32>, By<FourComplex>;
     DType::Complex128, Add Sub => Complex<f64>, Plain; Complex<f64>, Plain;
@@ -93,16 +103,21 @@ macro_rules! for_type {
     };
     (graded $($rest:tt)*) => {
         for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64,
-            Complex64 = Complex<f32>, Complex128 = Complex<f64>)
+            #[cfg(feature = "complex")] Complex64 = Complex<f32>,
+            #[cfg(feature = "complex")] Complex128 = Complex<f64>)
     };
     (divided $($rest:tt)*) => {
         for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64,
-            Complex64 = Complex<f32>, Complex128 = Complex<f64>,
+            #[cfg(feature = "complex")] Complex64 = Complex<f32>,
+            #[cfg(feature = "complex")] Complex128 = Complex<f64>,
             I8 = i8, I16 = i16, I32 = i32, I64 = i64, U8 = u8, U16 = u16, U32 = u32, U64 = u64)
     };
-    (@ $element:expr, $type:ident => $result:expr; $($dtype:ident = $stored:ty),*) => {
+    (
+        @ $element:expr, $type:ident => $result:expr;
+        $($(#[$condition:meta])* $dtype:ident = $stored:ty),*
+    ) => {
         match $element {
-            $(DType::$dtype => {
+            $($(#[$condition])* DType::$dtype => {
                 type $type = $stored;
                 Some($result)
             })*
@@ -110,6 +125,9 @@ macro_rules! for_type {
         }
     };
 }
+
+#[cfg(feature = "gradients")]
+mod gradient;
 
 /// Returns the function that reduces groups of 16-bit floats in `f32`. `None`: the elements are not
 /// 16-bit floats, or the reduction does not compute. A minimum or a maximum does not compute: its
@@ -122,37 +140,6 @@ fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> O
         Reduction::Mean => compiled::<groups::Fold<T, f32, Add, ByCount>>(isa),
         _ => return None,
     })
-}
-
-/// Returns the function that multiplies gradients in place, and the function that multiplies
-/// gradients while copying them. `None`: the element type has no gradients.
-fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
-    for_type!(graded element, T => (multiply::<T>, copy_multiplied::<T>))
-}
-
-impl Kernels {
-    /// Returns the function that computes gradients group by group. `None`: the element type does
-    /// not have the gradient of this reduction.
-    pub(crate) fn gradient(
-        element: DType,
-        reduction: Reduction,
-        isa: InstructionSet,
-    ) -> Option<GradientFn> {
-        let isa = isa.min(InstructionSet::best());
-        match reduction {
-            Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
-            // Only the gradients of minima and maxima have loops compiled for AVX2. The other
-            // gradients compute little per memory access.
-            Reduction::Min | Reduction::Max => for_type!(float element, T => match isa {
-                #[cfg(target_arch = "x86_64")]
-                InstructionSet::Avx2 | InstructionSet::Avx512 => each_group::<T, Ties, true>,
-                _ => each_group::<T, Ties, false>,
-            }),
-            Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean => {
-                for_type!(graded element, T => each_group::<T, Alike, false>)
-            }
-        }
-    }
 }
 
 impl Operation {
@@ -206,60 +193,6 @@ impl Operation {
             include_self: reducing.include_self,
             row: Some((element, reduction, isa)),
             ..Self::moving(kernels)
-        })
-    }
-
-    /// Returns the operation that adds the gradients of each destination, starting from zero, and
-    /// multiplies each sum by `factor`. For 16-bit floats, the sum of a destination is computed in
-    /// `f32`, multiplied, and only then rounded to 16 bits. Sums of other types are first written
-    /// to the output and then multiplied there. `None`: the element type has no gradients.
-    pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-        let (multiply, _) = multiplies(element)?;
-        let isa = isa.min(InstructionSet::best());
-        let group = for_type!(half element, T =>
-            compiled::<groups::Fold<T, f32, AddToZero, ByFactor>>(isa));
-        let reducing = Reducing {
-            reduction: Reduction::Add,
-            ..Reducing::default()
-        };
-        let sum = Self::plain(element, reducing, isa)?;
-        Some(Self {
-            group: group.or(sum.group),
-            needs_groups: group.is_some(),
-            factor,
-            multiply: (group.is_none() && factor != 1.0).then_some(multiply),
-            ..sum
-        })
-    }
-
-    /// Returns the operation that copies gradients and multiplies each copied element by `factor`.
-    /// A scatter uses it to copy `data` (here gradients) to its output, and a gather uses it for
-    /// all elements that it reads. `None`: the element type has no gradients.
-    pub(crate) fn scaled_copy(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-        let (_, multiplying) = multiplies(element)?;
-        Some(Self {
-            factor,
-            multiplying: (factor != 1.0).then_some(multiplying),
-            ..Self::moving(Kernels::plain(element, Reduction::None, isa)?)
-        })
-    }
-
-    /// Returns the operation for gradients that a [`GradientFn`] computes group by group.
-    pub(crate) fn gradient_groups(element: DType, isa: InstructionSet) -> Option<Self> {
-        Some(Self {
-            needs_groups: true,
-            ..Self::moving(Kernels::plain(element, Reduction::None, isa)?)
-        })
-    }
-
-    /// Returns the operation that multiplies gradients by `factor` in place. `None`: the element
-    /// type has no gradients.
-    pub(crate) fn scale_in_place(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-        let (multiply, _) = multiplies(element)?;
-        Some(Self {
-            factor,
-            multiply: (factor != 1.0).then_some(multiply),
-            ..Self::moving(Kernels::plain(element, Reduction::None, isa)?)
         })
     }
 }
@@ -348,7 +281,11 @@ impl Kernels {
     ) -> Option<&'static Self> {
         let isa = isa.min(InstructionSet::best());
         if reduction != Reduction::None {
-            return reduces(element, reduction, isa);
+            return match element {
+                #[cfg(feature = "complex")]
+                DType::Complex64 | DType::Complex128 => reduces_complex(element, reduction, isa),
+                _ => reduces_reals(element, reduction, isa),
+            };
         }
         MOVES[isa.min(InstructionSet::Avx2) as usize].get(row_of_moves(element.size()))
     }

@@ -296,7 +296,7 @@ impl Ref for bool {
     }
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 impl<T> Ref for num_complex::Complex<T>
 where
     T: Ref + FloatCore,
@@ -408,12 +408,12 @@ macro_rules! with_element {
                 type $type = half::bf16;
                 $body
             }
-            #[cfg(feature = "num-complex")]
+            #[cfg(feature = "complex")]
             E::Complex64 => {
                 type $type = num_complex::Complex<f32>;
                 $body
             }
-            #[cfg(feature = "num-complex")]
+            #[cfg(feature = "complex")]
             E::Complex128 => {
                 type $type = num_complex::Complex<f64>;
                 $body
@@ -428,7 +428,7 @@ pub(crate) fn element_types() -> Vec<DType> {
     use DType as E;
     let half = |element: &E| cfg!(feature = "half") || !matches!(element, E::F16 | E::BF16);
     let complex = |element: &E| {
-        cfg!(feature = "num-complex") || !matches!(element, E::Complex64 | E::Complex128)
+        cfg!(feature = "complex") || !matches!(element, E::Complex64 | E::Complex128)
     };
     let all = E::ALL.into_iter();
     let known = |element: &E| !element.is_opaque();

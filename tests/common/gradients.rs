@@ -69,7 +69,7 @@ macro_rules! numbers {
 
 numbers!(f32, f64);
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 impl<T> Number for num_complex::Complex<T>
 where
     T: Number + num_traits::Num + std::ops::Neg<Output = T>,
@@ -126,7 +126,7 @@ floats! {
     #[cfg(feature = "half")] half::bf16, f32, half::bf16::to_f32, half::bf16::from_f32;
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 impl<T> Graded for num_complex::Complex<T>
 where
     T: Graded,
@@ -285,9 +285,9 @@ macro_rules! pick_graded {
             $check::<half::f16>,
             #[cfg(feature = "half")]
             $check::<half::bf16>,
-            #[cfg(feature = "num-complex")]
+            #[cfg(feature = "complex")]
             $check::<num_complex::Complex<f32>>,
-            #[cfg(feature = "num-complex")]
+            #[cfg(feature = "complex")]
             $check::<num_complex::Complex<f64>>,
         ])
     };

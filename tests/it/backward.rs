@@ -437,7 +437,7 @@ fn of_rows_by_every_number_of_workers() {
     for reduction in [Reduction::Mul, Reduction::Mean, Reduction::Min] {
         check_large::<half::bf16>(Operator::Nd, reduction, rows, &mut random);
     }
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     for reduction in [Reduction::Mul, Reduction::Mean, Reduction::Sub] {
         let shapes = (&[30, 20, 5][..], &[500, 2][..]);
         check_large::<num_complex::Complex<f32>>(Operator::Nd, reduction, shapes, &mut random);

@@ -507,7 +507,7 @@ fn a_repeat_anywhere_among_increasing_destinations_is_found() {
 
 #[test]
 fn types_without_an_order_have_no_min_and_max() {
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     {
         use num_complex::Complex;
         for reduction in [Reduction::Min, Reduction::Max] {

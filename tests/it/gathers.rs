@@ -304,7 +304,7 @@ fn check_of_any_size(
         check_small::<f32>,
         check_small::<f64>,
         check_small::<bool>,
-        #[cfg(feature = "num-complex")]
+        #[cfg(feature = "complex")]
         check_small::<num_complex::Complex<f64>>,
     ]);
     check(gatherer, data, indices, random);

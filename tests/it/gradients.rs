@@ -216,7 +216,7 @@ fn of_rows_by_every_schedule() {
     check_large::<f64>(Gatherer::Along { axis: 1 }, batches, &mut random);
     #[cfg(feature = "half")]
     check_large::<half::f16>(Gatherer::Along { axis: 0 }, rows, &mut random);
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     check_large::<num_complex::Complex<f32>>(
         Gatherer::Nd { batch_dims: 0 },
         (&[30, 20, 5], &[2000, 2]),

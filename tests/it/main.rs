@@ -17,7 +17,7 @@ mod determinism;
 #[cfg(feature = "half")]
 mod engines;
 mod errors;
-#[cfg(all(feature = "half", feature = "num-complex"))]
+#[cfg(all(feature = "half", feature = "complex"))]
 mod exhaustive;
 mod foreign_indices;
 mod gather_errors;

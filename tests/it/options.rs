@@ -129,7 +129,7 @@ mod include_self {
         check_updates(sub, bf16::ONE, &[bf16::NEG_ZERO], bf16::ZERO);
     }
 
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     #[test]
     fn complex_numbers() {
         use num_complex::Complex;
@@ -315,7 +315,7 @@ mod mean {
         check_updates(Reduction::Mean, f16::ONE, &updates, f16::from_f32(682.5));
     }
 
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     #[test]
     fn complex_numbers_by_components() {
         use num_complex::Complex;

@@ -330,7 +330,7 @@ mod halves {
     }
 }
 
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 mod complex {
     use ndscatter::Reduction;
     use num_complex::Complex;

@@ -147,7 +147,7 @@ fn elements_of_each_size() {
 }
 
 /// Elements of 16 bytes are too wide for the filter of values.
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 #[test]
 fn elements_of_16_bytes() {
     let pair = |at| num_complex::Complex::new(f64::from(small(at)) * 0.37, 1.0);

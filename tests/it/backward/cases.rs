@@ -290,7 +290,7 @@ fn of_halves_that_are_rounded_once() {
 }
 
 /// The factors of complex products are conjugated, as in torch.
-#[cfg(feature = "num-complex")]
+#[cfg(feature = "complex")]
 #[test]
 fn of_complex_products() {
     use num_complex::Complex;
@@ -483,7 +483,7 @@ fn invalid_calls_are_errors() {
         refused.err(),
         Some(ScatterError::UnsupportedOption { option })
     );
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     {
         let numbers = [num_complex::Complex::new(1.0_f32, 2.0); 3];
         let (gradient, updates) = (TensorView::from(&numbers), TensorView::from(&numbers[..2]));
@@ -498,7 +498,7 @@ fn invalid_calls_are_errors() {
         let expected = ScatterError::UnsupportedReduction { reduction, dtype };
         assert_eq!(refused.err(), Some(expected));
     }
-    #[cfg(feature = "num-complex")]
+    #[cfg(feature = "complex")]
     {
         // The error does not depend on the factor, the indices and missing inputs.
         let numbers = [num_complex::Complex::new(1.0_f32, 2.0); 3];

@@ -131,29 +131,24 @@ impl DType {
     }
 }
 
-/// Integer types of indices.
+/// Integer types in which indices are read. Integers of 8 and 16 bits are widened to 32 bits, so
+/// that the loops over indices are compiled for four types and not for eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexType {
-    I8,
-    I16,
     I32,
     I64,
-    U8,
-    U16,
     U32,
     U64,
 }
 
 impl IndexType {
+    /// Returns the type in which indices of the type `dtype` are read. `None`: elements of this
+    /// type are no indices.
     pub(crate) const fn of(dtype: DType) -> Option<Self> {
         Some(match dtype {
-            DType::I8 => Self::I8,
-            DType::I16 => Self::I16,
-            DType::I32 => Self::I32,
+            DType::I8 | DType::I16 | DType::I32 => Self::I32,
             DType::I64 => Self::I64,
-            DType::U8 => Self::U8,
-            DType::U16 => Self::U16,
-            DType::U32 => Self::U32,
+            DType::U8 | DType::U16 | DType::U32 => Self::U32,
             DType::U64 => Self::U64,
             _ => return None,
         })
@@ -192,7 +187,7 @@ mod sealed {
 ///
 /// The types are `i8` to `i64`, `u8` to `u64`, `isize`, `usize`, `f32`, `f64`, `bool`, and byte
 /// arrays of 1, 2, 4, 8 or 16 bytes. The feature `half` adds `f16` and `bf16`. The feature
-/// `num-complex` adds `Complex<f32>` and `Complex<f64>`.
+/// `complex` adds `Complex<f32>` and `Complex<f64>`.
 ///
 /// The trait is sealed, so other crates cannot implement it. Every implementing type has the size
 /// and the alignment of [`Element::DTYPE`]. The executor relies on this.

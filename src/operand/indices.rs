@@ -12,7 +12,7 @@ use super::any::AnyView;
 use super::layout::{Layout, offset_of};
 use super::memory::{Contents, Source};
 use super::typed::TensorView;
-use crate::element::{Element, IndexType};
+use crate::element::{DType, Element, IndexType};
 use crate::error::ScatterError;
 use crate::foreign;
 
@@ -23,8 +23,7 @@ const BLOCK: usize = 128;
 macro_rules! for_index_type {
     ($kind:expr, $index:ident => $call:expr) => {
         $crate::operand::indices::for_index_type!(
-            $kind, $index => $call;
-            I8 = i8, I16 = i16, I32 = i32, I64 = i64, U8 = u8, U16 = u16, U32 = u32, U64 = u64
+            $kind, $index => $call; I32 = i32, I64 = i64, U32 = u32, U64 = u64
         )
     };
     ($kind:expr, $index:ident => $call:expr; $($variant:ident = $type:ty),*) => {
@@ -47,6 +46,30 @@ macro_rules! impl_index {
 }
 
 impl_index!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+
+/// A Rust type in which indices are read: the type of an [`IndexType`].
+pub(crate) trait Widened: Index + Default {
+    /// Converts an integer of a narrower type than `Self`.
+    fn widened(narrow: i32) -> Self;
+}
+
+macro_rules! impl_widened {
+    ($($type:ty),*) => {$(
+        impl Widened for $type {
+            #[allow(
+                clippy::cast_lossless,
+                clippy::cast_sign_loss,
+                reason = "an unsigned type gets only integers from unsigned types"
+            )]
+            #[inline(always)]
+            fn widened(narrow: i32) -> Self {
+                narrow as Self
+            }
+        }
+    )*};
+}
+
+impl_widened!(i32, i64, u32, u64);
 
 /// A tensor of indices of any integer type.
 ///
@@ -99,7 +122,8 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Indices whose elements have the integer type `kind`, as [`Indices::integers`] has checked.
+/// Indices whose elements are read as integers of the type `kind`. [`Indices::integers`] has checked
+/// the type of the elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integers<'a> {
     indices: &'a AnyView<'a>,
@@ -111,11 +135,30 @@ impl<'a> Integers<'a> {
         self.kind
     }
 
+    /// Number of bytes of an index in memory.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.indices.dtype.size()
+    }
+
     /// Whether the indices are in foreign memory. Other code, such as a foreign runtime, may write
     /// foreign memory while this crate reads the indices.
     #[inline]
-    pub(crate) fn is_foreign(&self) -> bool {
+    fn is_foreign(&self) -> bool {
         !self.indices.contents.is_borrowed()
+    }
+
+    /// Whether integers in memory have fewer bytes than integers of the type `kind`.
+    #[inline]
+    fn is_widened(&self) -> bool {
+        self.size() < size_of::<u32>()
+    }
+
+    /// Whether the indices are copied before they are used: they are in foreign memory, or must be
+    /// widened. Other indices can be used where they are.
+    #[inline]
+    pub(crate) fn is_copied(&self) -> bool {
+        self.is_foreign() || self.is_widened()
     }
 
     #[inline]
@@ -127,20 +170,19 @@ impl<'a> Integers<'a> {
     /// less than the number of elements, the address is outside the view and must not be read.
     #[inline]
     pub(crate) fn address(&self, number: usize) -> *const u8 {
-        let size = for_index_type!(self.kind, I => size_of::<I>());
-        (self.indices.memory.ptr).wrapping_add(number.wrapping_mul(size))
+        (self.indices.memory.ptr).wrapping_add(number.wrapping_mul(self.size()))
     }
 
     /// Returns the `len` adjacent elements that begin at offset `first`, without a copy.
     ///
     /// # Safety
     ///
-    /// The conditions of [`Self::read_run`] with `step` 1. [`Self::is_foreign`] is `false`, so no
-    /// other code can write the memory of the indices.
+    /// The conditions of [`Self::read_run`] with `step` 1. [`Self::is_copied`] is `false`, so no
+    /// other code can write the memory of the indices, and the memory has integers of the type `I`.
     #[inline]
-    pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
+    pub(crate) unsafe fn neighbours<I: Widened>(&self, first: isize, len: usize) -> &'a [I] {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
-        debug_assert!(!self.is_foreign(), "a slice of foreign memory");
+        debug_assert!(!self.is_copied(), "a slice of foreign or narrower memory");
         if len == 0 {
             // A view without elements may have an invalid pointer.
             return &[];
@@ -158,7 +200,7 @@ impl<'a> Integers<'a> {
     /// # Panics
     ///
     /// Panics if `I` is not the Rust type that [`Self::kind`] names.
-    pub(crate) fn for_each<I: Index + Default>(&self, mut visit: impl FnMut(usize, I)) {
+    pub(crate) fn for_each<I: Widened>(&self, mut visit: impl FnMut(usize, I)) {
         assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
         let elements = self.layout().elements().unwrap_or(0);
         let mut outer = self.layout().dims_from_last();
@@ -190,9 +232,81 @@ impl<'a> Integers<'a> {
     /// Each of the offsets is the offset of an element of the layout. `I` is the Rust type that
     /// [`Self::kind`] names (`i32` for [`IndexType::I32`]).
     #[inline]
-    pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
+    pub(crate) unsafe fn read_run<I: Widened>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
-        let base = self.indices.memory.ptr.cast::<I>();
+        // SAFETY: the caller guarantees that each offset is the offset of an element of the layout,
+        // and that `I` is the type that `kind` names. If the integers are not widened, they have
+        // this type.
+        unsafe {
+            if self.is_widened() {
+                self.read_widened(first, step, run);
+            } else {
+                self.read_stored(first, step, run);
+            }
+        }
+    }
+
+    /// Implements [`Self::read_run`] for integers of 8 and 16 bits.
+    ///
+    /// # Safety
+    ///
+    /// Each of the offsets is the offset of an element of the layout. [`Self::is_widened`] is true.
+    #[inline(never)]
+    unsafe fn read_widened<I: Widened>(&self, first: isize, step: isize, run: &mut [I]) {
+        // SAFETY: the caller guarantees that each offset is the offset of an element of the layout.
+        // `T` is the type of the elements.
+        unsafe {
+            match self.indices.dtype {
+                DType::I8 => self.widen::<i8, I>(first, step, run),
+                DType::I16 => self.widen::<i16, I>(first, step, run),
+                DType::U8 => self.widen::<u8, I>(first, step, run),
+                _ => self.widen::<u16, I>(first, step, run),
+            }
+        }
+    }
+
+    /// Copies and widens `run.len()` elements of the type `T`.
+    ///
+    /// # Safety
+    ///
+    /// Each of the offsets is the offset of an element of the layout. `T` is the type of the
+    /// elements.
+    #[inline(always)]
+    unsafe fn widen<T, I>(&self, mut first: isize, step: isize, run: &mut [I])
+    where
+        T: Index + Default + Into<i32>,
+        I: Widened,
+    {
+        if let [value] = run {
+            let mut narrow = [T::default()];
+            // SAFETY: the caller guarantees that the element can be read, and that `T` is its type.
+            unsafe { self.read_stored(first, step, &mut narrow) };
+            *value = I::widened(narrow[0].into());
+            return;
+        }
+        let mut narrow = [T::default(); BLOCK];
+        for values in run.chunks_mut(BLOCK) {
+            let narrow = &mut narrow[..values.len()];
+            // SAFETY: the caller guarantees that the elements can be read, and that `T` is their
+            // type.
+            unsafe { self.read_stored(first, step, narrow) };
+            for (value, &narrow) in values.iter_mut().zip(&*narrow) {
+                *value = I::widened(narrow.into());
+            }
+            first = first.wrapping_add(step.wrapping_mul(BLOCK.cast_signed()));
+        }
+    }
+
+    /// Copies `run.len()` elements of the type `T`.
+    ///
+    /// # Safety
+    ///
+    /// Each of the offsets is the offset of an element of the layout. `T` is the type of the
+    /// elements.
+    #[inline]
+    unsafe fn read_stored<T: Index>(&self, first: isize, step: isize, run: &mut [T]) {
+        debug_assert_eq!(size_of::<T>(), self.size(), "the type in memory");
+        let base = self.indices.memory.ptr.cast::<T>();
         if self.is_foreign() {
             // SAFETY: the caller guarantees that each offset is the offset of an element of the
             // layout. A run of one element is loaded directly, whatever `step` is, without a

@@ -427,9 +427,8 @@ macro_rules! with_element {
 pub(crate) fn element_types() -> Vec<DType> {
     use DType as E;
     let half = |element: &E| cfg!(feature = "half") || !matches!(element, E::F16 | E::BF16);
-    let complex = |element: &E| {
-        cfg!(feature = "complex") || !matches!(element, E::Complex64 | E::Complex128)
-    };
+    let complex =
+        |element: &E| cfg!(feature = "complex") || !matches!(element, E::Complex64 | E::Complex128);
     let all = E::ALL.into_iter();
     let known = |element: &E| !element.is_opaque();
     all.filter(half).filter(complex).filter(known).collect()

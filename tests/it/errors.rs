@@ -1364,3 +1364,29 @@ fn tensors_larger_than_memory_are_not_explained() {
         }
     }
 }
+
+/// Without the feature `complex`, the error of a reduction names the feature.
+#[cfg(not(feature = "complex"))]
+#[test]
+fn complex_numbers_are_moved_but_not_reduced() {
+    use ndscatter::{AnyView, AnyViewMut, DType, Layout, Reduction, Scatter, TensorView};
+
+    let (mut data, updates) = ([1_u8; 16], [2_u8; 8]);
+    let mut run = |reduction| {
+        let data = AnyViewMut::from_bytes(&mut data, DType::Complex64, Layout::line(2))?;
+        let updates = AnyView::from_bytes(&updates, DType::Complex64, Layout::line(1))?;
+        let index = TensorView::from(&[1_i64]);
+        Scatter::along(0)
+            .reduction(reduction)
+            .in_place(data, index, updates)
+    };
+    let error = run(Reduction::Add).expect_err("no sum of complex numbers");
+    assert_eq!(
+        error.to_string(),
+        "reduction add is not defined for complex64; enable the feature `complex` of ndscatter, or use \
+         another reduction or type"
+    );
+    run(Reduction::None).expect("a move");
+    assert_eq!(data[..8], [1; 8], "unchanged");
+    assert_eq!(data[8..], [2; 8], "moved");
+}

@@ -6,15 +6,16 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(feature = "gradients")]
 mod backward;
 mod bounds;
 mod compaction;
 mod concurrency;
 mod contracts;
-#[cfg(feature = "half")]
+#[cfg(all(feature = "conversions", feature = "half"))]
 mod converting;
 mod determinism;
-#[cfg(feature = "half")]
+#[cfg(all(feature = "conversions", feature = "half"))]
 mod engines;
 mod errors;
 #[cfg(all(feature = "half", feature = "complex"))]
@@ -22,6 +23,7 @@ mod exhaustive;
 mod foreign_indices;
 mod gather_errors;
 mod gathers;
+#[cfg(feature = "gradients")]
 mod gradients;
 mod idle_slots;
 mod interface;

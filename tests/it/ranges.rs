@@ -209,6 +209,7 @@ fn the_last_update_stays() {
     check(Reduction::None, number::<i64>, |_, b| b);
 }
 
+#[cfg(feature = "half")]
 #[test]
 fn halves_are_rounded_after_each_update() {
     let value = |at: usize| half::f16::from_f32(0.1 + (at % 37) as f32);
@@ -217,6 +218,7 @@ fn halves_are_rounded_after_each_update() {
 }
 
 /// Complex numbers of 16 bytes have no filter, and one worker applies them.
+#[cfg(feature = "complex")]
 #[test]
 fn wide_elements_have_the_bits_of_the_loop() {
     type Complex = num_complex::Complex<f64>;

@@ -1,10 +1,10 @@
 //! Computes the slice numbers of long, contiguous lists of tuples block by block, without a plan.
 //!
 //! If each tuple has one index, a valid index that is not negative is already the slice number. For
-//! a block of these indices with 4 or 8 bytes, this module only checks the indices and computes
-//! nothing. This module copies them only if they are foreign: other code, such as another thread of
-//! a foreign runtime, may write their memory during the call. This module does not know how slices
-//! are used.
+//! a block of these indices, this module only checks the indices and computes nothing. This module
+//! copies them only if they have fewer than 4 bytes or are foreign: other code, such as another
+//! thread of a foreign runtime, may write their memory during the call. This module does not know how
+//! slices are used.
 
 #![expect(unsafe_code, reason = "reads indices at offsets of a contiguous view")]
 
@@ -87,7 +87,7 @@ impl Tuples<'_> {
         let &[size] = self.multipliers.sizes else {
             return None;
         };
-        let bytes = for_index_type!(self.indices.kind(), I => size_of::<I>());
+        let bytes = self.indices.size();
         let is_number = match bytes {
             4 => i32::try_from(size).is_ok(),
             _ => bytes == 8,
@@ -114,14 +114,14 @@ impl Tuples<'_> {
     ) -> Result<Block<'b>, ScatterError> {
         let tuples = buffer.len();
         if self.are_numbers::<I>(first, buffer) {
-            // If the indices are foreign (other code may write their memory during the call), the
-            // result is the checked copy in `buffer`. The memory of the indices is not read a
-            // second time, so no index can change after its check.
-            let run = if self.indices.is_foreign() {
+            // If the indices are copied (they are narrow, or other code may write their memory during
+            // the call), the result is the checked copy in `buffer`. The memory of the indices is not
+            // read a second time, so no index can change after its check.
+            let run = if self.indices.is_copied() {
                 &bytemuck::cast_slice::<u64, I>(buffer)[..tuples]
             } else {
                 // SAFETY: `are_numbers` has read the same elements, and states why they can be
-                // read. No other code writes the memory of the indices, because `is_foreign` is
+                // read. No other code writes the memory of the indices, because `is_copied` is
                 // false.
                 unsafe { (self.indices).neighbours(first.cast_signed(), tuples) }
             };
@@ -137,17 +137,16 @@ impl Tuples<'_> {
         })
     }
 
-    /// Whether each tuple has one index, and all indices of the block are slice numbers that a
-    /// [`Block`] can borrow. These indices have 4 or 8 bytes and are not negative. If the indices
-    /// are foreign (other code may write their memory during the call), the method copies them to
-    /// `buffer` and checks the copy.
+    /// Whether each tuple has one index, and all indices of the block are slice numbers, which are
+    /// not negative. If the indices have fewer than 4 bytes or are foreign (other code may write their
+    /// memory during the call), the method copies them to `buffer` and checks the copy.
     #[inline(always)]
     fn are_numbers<I: Coordinate>(&self, first: usize, buffer: &mut [u64]) -> bool {
-        let (&[size], 4 | 8) = (self.multipliers.sizes, size_of::<I>()) else {
+        let &[size] = self.multipliers.sizes else {
             return false;
         };
         let (first, tuples) = (first.cast_signed(), buffer.len());
-        let run: &[I] = if self.indices.is_foreign() {
+        let run: &[I] = if self.indices.is_copied() {
             let copy = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
             // SAFETY: each tuple has one index, as checked above. `I` is the type of the indices.
             // `resolve_block` is called by `run/long_lists.rs`, `run/long_lists/` and
@@ -157,7 +156,7 @@ impl Tuples<'_> {
             copy
         } else {
             // SAFETY: the facts stated for `read_run` in the first branch hold here too. No other
-            // code writes the memory of the indices, because `is_foreign` is false.
+            // code writes the memory of the indices, because `is_copied` is false.
             unsafe { (self.indices).neighbours(first, tuples) }
         };
         let mut inside = true;

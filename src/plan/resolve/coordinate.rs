@@ -5,7 +5,7 @@
 
 use bytemuck::Pod;
 
-use crate::operand::Index;
+use crate::operand::indices::Widened;
 use crate::reduction::Bounds;
 
 /// Rules for the values of indices.
@@ -68,8 +68,8 @@ impl IndexRules {
     }
 }
 
-/// An integer type of indices.
-pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + Pod {
+/// An integer type in which indices are read.
+pub(super) trait Coordinate: Widened + Into<i128> + PartialOrd + Pod {
     /// Returns the position of the coordinate on its axis. If the coordinate is out of bounds, the
     /// result is at least the size of the axis. The argument `wrap` is the size of the axis if
     /// negative coordinates count from the end, else 0.
@@ -92,7 +92,7 @@ macro_rules! impl_coordinate {
     };
 }
 
-impl_coordinate!(signed: i8, i16, i32, i64; unsigned: u8, u16, u32, u64);
+impl_coordinate!(signed: i32, i64; unsigned: u32, u64);
 
 #[cfg(test)]
 mod tests {
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn positions() {
         // Negative values count from the end. The third value, -5, is one below the first element.
-        assert_eq!((-1_i8).position(4), 3, "last");
+        assert_eq!((-1_i32).position(4), 3, "last");
         assert_eq!((-4_i64).position(4), 0, "first");
         assert!((-5_i32).position(4) >= 4, "before the first");
         // Negative values are out of bounds.
-        assert!((-1_i16).position(0) >= 4, "forbidden");
+        assert!((-1_i32).position(0) >= 4, "forbidden");
         // The extreme values must not become a position on the axis.
         assert!(i64::MIN.position(4) >= 4, "i64::MIN");
         assert!(

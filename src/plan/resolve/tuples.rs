@@ -210,9 +210,11 @@ impl<'a> Tuples<'a> {
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
         // The baseline instruction set of x86-64 has no vector comparison of 64-bit integers. The
-        // loops are therefore compiled for `set`.
-        for_index_type!(self.indices.kind(), I => {
-            set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers))
+        // loops are therefore compiled for `set`. Destination numbers of 64 bits are rare. Their
+        // loops are compiled once, so that the crate takes less time to build.
+        for_index_type!(self.indices.kind(), I => match size_of::<N>() {
+            4 => set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers)),
+            _ => self.resolve_as::<I, N>(first, numbers),
         })
     }
 
@@ -362,7 +364,7 @@ impl<'a> Tuples<'a> {
     ) -> Result<usize, ScatterError> {
         let mut copy;
         let (block_len, copy): (usize, &mut [I]) =
-            if spacing.row.src == 1 && !self.indices.is_foreign() {
+            if spacing.row.src == 1 && !self.indices.is_copied() {
                 (IN_PLACE_TUPLES, &mut [])
             } else {
                 copy = [I::default(); BLOCK];
@@ -378,7 +380,7 @@ impl<'a> Tuples<'a> {
             // block ends at the end of the row at the latest, and the list has a tuple for each
             // entry of the block. The type `I` is the type of the indices, because all callers have
             // dispatched on it. If `copy` is empty, the stride of the row in `indices` is 1, and no
-            // other code can write the memory of the indices ([`Integers::is_foreign`] is false).
+            // other code can write the memory of the indices ([`Integers::is_copied`] is false).
             if !unsafe { self.number_block(cursor, copy, block) } {
                 // SAFETY: `bound_block` requires the same as `number_block`, and the comment above
                 // shows these conditions.
@@ -387,7 +389,7 @@ impl<'a> Tuples<'a> {
                     // SAFETY: `apply_bounds_to_row` requires the same as `number_block`, and the
                     // first comment of this loop shows these conditions. `apply_bounds_to_row`
                     // reads only copies of the coordinates.
-                    None => unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?,
+                    None => unsafe { self.apply_bounds_to_row::<I, N>(tuple, block) }?,
                 };
             }
             if let Some(piece) = &mut piece {
@@ -519,7 +521,7 @@ impl<'a> Tuples<'a> {
     /// The caller guarantees what [`Self::number_block`] requires.
     #[cold]
     #[inline(never)]
-    unsafe fn apply_bounds_to_row<I: Coordinate, N: Number, const BLOCK: usize>(
+    unsafe fn apply_bounds_to_row<I: Coordinate, N: Number>(
         self,
         first: usize,
         numbers: &mut [N],
@@ -527,7 +529,7 @@ impl<'a> Tuples<'a> {
         let spacing = self.spacing();
         let (Spacing { row, axes, .. }, mut cursor) = (spacing, self.cursor(spacing, first));
         let (mut skipped, mut done) = (0, 0);
-        for block in numbers.chunks_mut(BLOCK) {
+        for block in numbers.chunks_mut(COPIED_TUPLES) {
             cursor.write_base_numbers(block);
             let offset = |tuple: usize| {
                 let steps = row.src.wrapping_mul(tuple.cast_signed());
@@ -535,8 +537,9 @@ impl<'a> Tuples<'a> {
             };
             // SAFETY: the caller guarantees two facts for all tuples of `numbers`. `I` is the type
             // of the indices. Each offset is the offset of an element of the index tensor.
-            skipped +=
-                unsafe { self.apply_bounds::<I, N, BLOCK>(axes, first + done, offset, block) }?;
+            skipped += unsafe {
+                self.apply_bounds::<I, N, COPIED_TUPLES>(axes, first + done, offset, block)
+            }?;
             done += block.len();
             cursor.advance(row, block.len());
         }

@@ -82,7 +82,7 @@ check_semver() {
         echo "the repository has no tag v*, so there is no released interface to compare with"
         return
     fi
-    need_tool cargo-semver-checks 0.50.0
+    need_tool cargo-semver-checks 0.51.0
     CARGO_TARGET_DIR=$target/semver cargo semver-checks --all-features -p ndscatter --baseline-rev "$tag"
 }
 

@@ -22,10 +22,11 @@ export PYTHONDONTWRITEBYTECODE=1 CARGO_INCREMENTAL=0
 
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
 
-# Installs a tool from crates.io if it is missing.
+# Installs a tool from crates.io if it is missing. Link-time optimisation would double the time.
 need_tool() {
     export PATH=$target/tools/bin:$PATH
-    command -v "$1" >/dev/null || CARGO_TARGET_DIR=$target/tools/build cargo install --quiet --locked --root "$target/tools" "$1@$2"
+    command -v "$1" >/dev/null || CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        CARGO_TARGET_DIR=$target/tools/build cargo install --quiet --locked --root "$target/tools" "$1@$2"
 }
 
 # Copies the files of the repository to a folder, so that cargo writes another Cargo.lock there.

@@ -93,6 +93,8 @@
 //! - `ndarray`: adds conversions from and to views of the crate `ndarray`. Calls take `&array` as
 //!   indices, and `&mut array` or `ArrayViewMut` as the tensor that they write.
 
+// Shows on docs.rs which features an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(all(feature = "complex", feature = "conversions", feature = "gradients")),
     allow(

@@ -65,7 +65,8 @@ case $prefix in
 *) fail "--prefix must be an absolute path, not '$prefix'" ;;
 esac
 
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$package/Cargo.toml" | head -n 1)
+# In the repository, the version is in the workspace's manifest. In the published crate, it is in the crate's.
+version=$(cat -- "$package/Cargo.toml" "$package/../../Cargo.toml" 2>/dev/null | sed -n 's/^version = "\(.*\)"$/\1/p' | head -n 1)
 [ -n "$version" ] || fail "no version in $package/Cargo.toml"
 
 built=$target/release

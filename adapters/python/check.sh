@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python package in the form that users install:
-# 1. Makes a source distribution, and builds a wheel from the source distribution.
+# 1. Makes a source distribution, and builds a wheel from the source distribution. Checks the metadata
+#    of both, and that the wheel contains the licences and the list of linked crates.
 # 2. Installs the wheel into a virtual environment under cargo's target folder. The virtual
 #    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again,
 #    unless tests/requirements.txt has changed.
@@ -47,6 +48,11 @@ case $(uname -s):$wheel in
 Linux:*-abi3-manylinux_*) ;;
 Linux:*) echo "the wheel has no manylinux tag: $wheel" >&2 && exit 1 ;;
 esac
+"$python" -m twine check --strict "$target"/dist/*
+contents=$("$python" -m zipfile -l "$wheel")
+for part in licenses/LICENSE-APACHE licenses/LICENSE-MIT licenses/LICENSE-THIRD-PARTY sboms/ndscatter-python.cyclonedx.json; do
+    [[ $contents == *.dist-info/$part* ]] || { echo "the wheel has no file $part in its folder dist-info" >&2; exit 1; }
+done
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 "$python" -m ndscatter.torch build
 "$python" -m pytest -q -p no:cacheprovider "$@"

@@ -45,10 +45,11 @@ for project in ("adapters/openvino/pyproject.toml", "adapters/python/pyproject.t
     COPIES += [(project, field(key), key) for key in ADDRESSES[:3]]
 
 
-def manifests(root: Path) -> list[str]:
-    """Returns the manifests of the workspace's members."""
-    members = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["members"]
-    return [(Path(member) / "Cargo.toml").as_posix() for member in members]
+def manifests() -> list[str]:
+    """Returns the manifests of the workspace's members that are published."""
+    members = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
+    found = [(Path(member) / "Cargo.toml").as_posix() for member in members]
+    return [file for file in found if tomllib.loads((ROOT / file).read_text())["package"].get("publish", True)]
 
 
 def values(root: Path) -> dict[str, str]:
@@ -60,7 +61,7 @@ def values(root: Path) -> dict[str, str]:
 def disagreements(root: Path) -> list[str]:
     """Returns a sentence for each package or copy that does not agree with Cargo.toml."""
     wanted, found = values(root), []
-    for manifest in manifests(root):
+    for manifest in manifests():
         text = (root / manifest).read_text()
         package = tomllib.loads(text)["package"]
         for key in ["version", *ADDRESSES[:3]]:
@@ -89,7 +90,7 @@ def placeholders(root: Path) -> list[str]:
 def write(root: Path) -> None:
     """Writes the values of Cargo.toml to the copies."""
     wanted = values(root)
-    for file, pattern, key in [*COPIES, *((manifest, REQUIREMENT, "version") for manifest in manifests(root))]:
+    for file, pattern, key in [*COPIES, *((manifest, REQUIREMENT, "version") for manifest in manifests())]:
         path = root / file
         path.write_text(pattern.sub(lambda _: wanted[key], path.read_text()))
 
@@ -98,7 +99,7 @@ def self_test() -> None:
     """Checks that placeholders and wrong copies are refused, and that filled-in addresses are accepted."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for file in {"Cargo.toml", *manifests(ROOT), *(file for file, _, _ in COPIES)}:
+        for file in {"Cargo.toml", *manifests(), *(file for file, _, _ in COPIES)}:
             (root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / file, root / file)
         manifest = root / "Cargo.toml"

@@ -12,8 +12,7 @@ folder, without a network. The script prints one line for each set of features a
 - KiB: size of the program. `stripped` is the size without symbols.
 
 The script runs the program before it prints a line, and stops if the result of the scatter is wrong. A set of
-features is a list such as `half,gradients`. `none` is no feature, `default` is the default features,
-and `full` is all features of the family `full`.
+features is a list such as `half,gradients`, or `none`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ version = "0.0.0"
 edition = "2024"
 
 [dependencies]
-ndscatter = {{ path = {path}, default-features = {default}, features = {features} }}
+ndscatter = {{ path = {path}, features = {features} }}
 
 [workspace]
 """
@@ -61,10 +60,8 @@ EXPECTED = "[1.0, 1.0, 0.0, 0.0, 5.0, 5.0]"
 
 def manifest(features: str) -> str:
     """Returns the manifest of a program that enables a set of features."""
-    names = [] if features in ("none", "default") else features.split(",")
-    return MANIFEST.format(
-        path=json.dumps(str(ROOT)), default=json.dumps(features == "default"), features=json.dumps(names)
-    )
+    names = [] if features == "none" else features.split(",")
+    return MANIFEST.format(path=json.dumps(str(ROOT)), features=json.dumps(names))
 
 
 def build(folder: Path, profile: str) -> tuple[int, float, float]:
@@ -98,8 +95,9 @@ def measure(features: str, profile: str, rounds: int) -> str:
         (folder / "src").mkdir()
         (folder / "src/main.rs").write_text(PROGRAM)
         (folder / "Cargo.toml").write_text(manifest(features))
-        # The program uses the versions that the crate is tested with.
-        shutil.copy(ROOT / "Cargo.lock", folder)
+        # The program uses the versions of dependencies that this repository uses.
+        if (ROOT / "Cargo.lock").exists():
+            shutil.copy(ROOT / "Cargo.lock", folder)
         subprocess.run(["cargo", "metadata", "--quiet", "--format-version=1"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
         subprocess.run(["cargo", "fetch", "--quiet"], cwd=folder, check=True)
         results = [build(folder, profile) for _ in range(rounds)]
@@ -115,7 +113,7 @@ def measure(features: str, profile: str, rounds: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--features", nargs="+", default=["none", "default", "full"], metavar="SET")
+    parser.add_argument("--features", nargs="+", default=["none"], metavar="SET")
     parser.add_argument("--profile", nargs="+", default=["debug", "release"], choices=["debug", "release"])
     parser.add_argument("--rounds", type=int, default=1, metavar="N")
     args = parser.parse_args()

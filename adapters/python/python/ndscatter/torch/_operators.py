@@ -434,7 +434,8 @@ def _check_options(
 ) -> None:
     """Raise the errors of wrong options. Without this check, each of them would be a `RuntimeError`."""
     name = "batch_dims" if operator == "nd" else "axis"
-    if not hasattr(axis, "__index__"):
+    # Dynamo of PyTorch 2.10 cannot trace `hasattr` of a number that varies, but `isinstance`.
+    if not (isinstance(axis, int) or hasattr(axis, "__index__")):
         raise TypeError(f"`{name}` is {axis!r}; pass an integer")
     if not -_MOST_AXES <= axis <= _MOST_AXES:
         raise ValueError(f"`{name}` is {axis}; PyTorch's tensors have at most {_MOST_AXES} axes")

@@ -284,6 +284,18 @@ impl<'a> Integers<'a> {
             *value = I::widened(narrow[0].into());
             return;
         }
+        if step == 1 && !self.is_foreign() {
+            // SAFETY: the caller guarantees that the `run.len()` elements from `first` on can be
+            // read, and that `T` is their type. No other code writes the memory of the indices.
+            let narrow = unsafe {
+                let first = self.indices.memory.ptr.cast::<T>().offset(first);
+                std::slice::from_raw_parts(first, run.len())
+            };
+            for (value, &narrow) in run.iter_mut().zip(narrow) {
+                *value = I::widened(narrow.into());
+            }
+            return;
+        }
         let mut narrow = [T::default(); BLOCK];
         for values in run.chunks_mut(BLOCK) {
             let narrow = &mut narrow[..values.len()];

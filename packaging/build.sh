@@ -102,7 +102,7 @@ build_systems() {
         rustup target add "$triple"
         case $triple in
         *-msvc) cargo check "${members[@]}" --target "$triple" ;;
-        *) cargo zigbuild check "${members[@]}" -p ndscatter-cli --target "$triple" ;;
+        *) cargo-zigbuild check "${members[@]}" -p ndscatter-cli --target "$triple" ;;
         esac
     done
 }

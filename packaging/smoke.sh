@@ -13,7 +13,7 @@
 # if MUSL_PYTHON names a Python for musl on x86-64 (docs/release.md), and the free-threaded wheels if PATH has a
 # python3.14t.
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 cd "$(dirname "$0")/.."
 . packaging/common.sh
 root=$PWD
@@ -78,7 +78,8 @@ wheel() {
     echo "${found[0]}"
 }
 
-# Makes a folder with Debian's Python for aarch64, without an installation, and prints the Python's path.
+# Makes a folder with Debian's Python for aarch64, and the C++ library that numpy needs. Prints the path of the
+# Python. Installs nothing in the system.
 aarch64_python() {
     local folder=$CARGO_TARGET_DIR/packaging-aarch64 archive
     if [[ ! -e $folder/ready ]]; then
@@ -90,7 +91,7 @@ APT { Architecture "arm64"; Architectures { "arm64"; }; Sandbox::User "root"; };
 Dir { State "$folder/apt"; State::lists "$folder/apt/lists"; State::status "$folder/apt/status"; Cache "$folder/apt/cache"; };
 END
         APT_CONFIG=$folder/apt.conf apt-get update -qq >&2
-        APT_CONFIG=$folder/apt.conf apt-get install -qq -y --download-only --no-install-recommends python3 >&2
+        APT_CONFIG=$folder/apt.conf apt-get install -qq -y --download-only --no-install-recommends libstdc++6 python3 >&2
         for archive in "$folder"/apt/cache/archives/*.deb; do
             dpkg -x "$archive" "$folder"
         done

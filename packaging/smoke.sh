@@ -112,33 +112,37 @@ install_foreign() {
 }
 
 smoke_wheels() {
-    local python folder foreign
+    local python folder foreign file
 
     echo "=== abi3, x86-64, glibc"
+    file=$(wheel abi3-manylinux*_x86_64)
     python3 -m venv "$empty/venv"
-    "$empty/venv/bin/pip" install --quiet "$(wheel abi3-manylinux*_x86_64)"
+    "$empty/venv/bin/pip" install --quiet "$file"
     run_python "$empty/venv/bin/python"
 
     echo "=== abi3, aarch64, glibc, under qemu"
+    file=$(wheel abi3-manylinux*_aarch64)
     python=$(aarch64_python)
     folder=$CARGO_TARGET_DIR/packaging-aarch64
     # numpy is built for a newer glibc than the wheel. Debian 12 has glibc 2.36.
     foreign=(manylinux_2_17_aarch64 manylinux2014_aarch64 manylinux_2_27_aarch64 manylinux_2_28_aarch64)
-    install_foreign "$empty/aarch64" "${python##*python}" "$(wheel abi3-manylinux*_aarch64)" "${foreign[@]}"
+    install_foreign "$empty/aarch64" "${python##*python}" "$file" "${foreign[@]}"
     run_python qemu-aarch64-static -L "$folder" -E "PYTHONHOME=$folder/usr" -E "PYTHONPATH=$empty/aarch64" "$python"
 
     if [[ -n ${MUSL_PYTHON:-} ]]; then
         echo "=== abi3, x86-64, musl"
+        file=$(wheel abi3-musllinux*_x86_64)
         python=$("$MUSL_PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-        install_foreign "$empty/musl" "$python" "$(wheel abi3-musllinux*_x86_64)" musllinux_1_2_x86_64
+        install_foreign "$empty/musl" "$python" "$file" musllinux_1_2_x86_64
         PYTHONPATH=$empty/musl run_python "$MUSL_PYTHON"
     else
         echo "=== not tested: wheels for musl (MUSL_PYTHON is not set)"
     fi
     if command -v python3.14t >/dev/null; then
         echo "=== free-threaded, x86-64, glibc"
+        file=$(wheel cp314t-manylinux*_x86_64)
         python3.14t -m venv "$empty/free-threaded"
-        "$empty/free-threaded/bin/pip" install --quiet "$(wheel cp314t-manylinux*_x86_64)"
+        "$empty/free-threaded/bin/pip" install --quiet "$file"
         run_python "$empty/free-threaded/bin/python"
     else
         echo "=== not tested: free-threaded wheels (no python3.14t)"

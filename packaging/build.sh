@@ -2,13 +2,14 @@
 # Builds the packages of a release into target/packages, one kind with each call. docs/release.md has the
 # whole list of steps of a release. packaging/smoke.sh tests the packages.
 #
-#   packaging/build.sh crates      the .crate files of all published members; builds each of them, and
-#                                  tries their publication without an upload.
-#   packaging/build.sh c           tar files of the C library, for x86-64 and aarch64.
-#   packaging/build.sh wheels      wheels of the Python package for glibc and musl, on x86-64 and aarch64,
-#                                  and the source distribution.
-#   packaging/build.sh openvino    the wheel of the extension of OpenVINO, for the machine's processor.
-#   packaging/build.sh systems     checks the code for macOS and Windows; makes no package.
+# - crates: the .crate files of all published members. Cargo builds each of them, and tries their publication
+#   without an upload.
+# - c: tar files of the C library, for x86-64 and aarch64
+# - wheels: wheels of the Python package for glibc and musl, on x86-64 and aarch64, and the source distribution
+# - openvino: the wheel of the extension of OpenVINO, for the machine's processor
+# - systems: checks the code for macOS and Windows, and makes no package
+#
+#   packaging/build.sh crates|c|wheels|openvino|systems
 #
 # Needs Linux on x86-64, Rust with rustup, Python 3.10 or newer, crates.io and PyPI. The kind `openvino`
 # also needs a C++ compiler. Cross-compilation uses zig, which comes from PyPI.

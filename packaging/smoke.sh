@@ -2,10 +2,12 @@
 # Installs the packages of packaging/build.sh in empty folders, and tests them there. Packages for aarch64 run
 # under qemu.
 #
-#   packaging/smoke.sh c           unpacks each tar file, moves it, and compiles and runs the examples with
-#                                  pkg-config and with CMake, and the C tests.
-#   packaging/smoke.sh wheels      installs each wheel that an available Python accepts, and runs its self test.
-#   packaging/smoke.sh openvino    installs the wheel with OpenVINO and runs its tests.
+# - c: unpacks each tar file, moves the folder, and compiles and runs the examples with pkg-config and with CMake,
+#   and the C tests
+# - wheels: installs each wheel that an available Python accepts, and runs its self test
+# - openvino: installs the wheel with OpenVINO, and runs its tests
+#
+#   packaging/smoke.sh c|wheels|openvino
 #
 # Needs Debian on x86-64 with these packages:
 #   apt-get install cmake g++ g++-aarch64-linux-gnu pkg-config python3-venv qemu-user-static

@@ -82,6 +82,7 @@ build_wheels() {
 
 # The extension works only with the release of OpenVINO that it was built with: the tested release. It uses
 # the C++ library of OpenVINO, so the system's compiler builds it, and the system decides the oldest glibc.
+# The libraries of OpenVINO and its TBB come from the package `openvino`, not from this wheel.
 build_openvino() {
     tools
     rm -rf "$packages/openvino"
@@ -89,7 +90,8 @@ build_openvino() {
         "--config-settings=build-dir=$CARGO_TARGET_DIR/packaging-openvino" \
         "--config-settings=cmake.define.cargo_target=$CARGO_TARGET_DIR" \
         --wheel-dir "$packages/openvino/unrepaired" ./adapters/openvino
-    auditwheel repair --exclude 'libopenvino*' --wheel-dir "$packages/openvino" "$packages"/openvino/unrepaired/*.whl
+    auditwheel repair --exclude 'libopenvino*' --exclude 'libtbb*' --wheel-dir "$packages/openvino" \
+        "$packages"/openvino/unrepaired/*.whl
     rm -r "$packages/openvino/unrepaired"
     ls -l "$packages/openvino"
 }

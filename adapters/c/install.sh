@@ -10,17 +10,20 @@ root=$(CDPATH='' cd -- "$package/../.." && pwd)
 
 prefix=/usr/local
 destdir=
+relocatable=false
 target=${CARGO_TARGET_DIR:-$root/target}
 
 usage() {
     cat <<USAGE
-usage: $0 [--prefix DIR] [--destdir DIR] [--target-dir DIR]
+usage: $0 [--prefix DIR] [--destdir DIR] [--target-dir DIR] [--relocatable]
 
   --prefix DIR      folder to install to (default: /usr/local)
   --destdir DIR     folder put before each written path, for packages; the
                     installed files do not contain it (default: none)
   --target-dir DIR  target folder of cargo (default: CARGO_TARGET_DIR if set,
                     otherwise target in the repository root)
+  --relocatable     the pkg-config file finds the prefix from its own path, so
+                    that the installation may be moved
 
 Build the library first: cargo build --release -p ndscatter-c
 USAGE
@@ -36,6 +39,11 @@ while [ $# -gt 0 ]; do
     -h | --help)
         usage
         exit 0
+        ;;
+    --relocatable)
+        relocatable=true
+        shift
+        continue
         ;;
     --prefix=* | --destdir=* | --target-dir=*)
         name=${1%%=*}
@@ -96,9 +104,11 @@ printf '%s\n' "$lib/libndscatter_c.so"
 put 644 "$built/libndscatter_c.a" "$lib/libndscatter_c.a"
 put 644 "$header" "$include/ndscatter.h"
 
+written=$prefix
+! $relocatable || written='${pcfiledir}/../..'
 # Escapes the characters of the prefix that have a meaning for sed in the
 # replacement of `s|...|...|`.
-escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
+escaped=$(printf '%s' "$written" | sed 's/[\\&|]/\\&/g')
 # The libraries that the static library needs, as a list of CMake.
 libraries=$(sed -n 's/^Libs.private: //p' "$package/ndscatter-c.pc.in" | tr ' ' ';')
 

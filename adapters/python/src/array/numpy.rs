@@ -128,7 +128,8 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn elements(self, py: Python<'_>) -> Elements {
         let descr = self.descr();
-        let is_swapped = descr.byteorder.cast_unsigned() == FOREIGN_ORDER;
+        // `byteorder` is a `c_char`, whose sign differs between platforms.
+        let is_swapped = descr.byteorder.to_ne_bytes() == [FOREIGN_ORDER];
         if let Some(plain) = plain(descr.type_num) {
             return Elements {
                 plain: Some(plain),

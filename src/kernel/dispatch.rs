@@ -36,8 +36,8 @@ pub(super) trait Kernel {
 pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
-/// Whether an instance of a loop has the parts that only make it faster: loops for rows of one
-/// length, short rows in arrays, and groups in parts of many elements. On x86-64, only machines of before 2013 have no AVX2. Their
+/// Whether an instance of a loop has the parts that only make it faster. These parts are loops for
+/// rows of one length, arrays for short rows, and groups in parts of many elements. On x86-64, only machines of before 2013 have no AVX2. Their
 /// instances omit these parts, so that the crate takes less time to build. The instances of other
 /// targets have all parts.
 pub(super) const fn has_all_parts(avx2: bool) -> bool {

@@ -14,9 +14,7 @@ use super::reduce::{Add, By, Loop, Max, Min, Mul, Plain, Reducer, Sub};
 use super::scalar::Bool;
 #[cfg(feature = "complex")]
 use super::scalar::Complex;
-use super::{
-    CheckedGather, Elements, GroupFn, InstructionSet, Kernels, Operation, RunsFn, Streams,
-};
+use super::{CheckedGather, Elements, GroupFn, InstructionSet, Kernels, Operation, RunsFn};
 use super::{copy, elements, groups, rows, runs};
 use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
@@ -247,7 +245,7 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     };
     Kernels {
         #[cfg(target_arch = "x86_64")]
-        stream: Some(Streams {
+        stream: Some(super::Streams {
             plain: compiled::<super::stream::Stream<W, false>>(isa),
             prefetching: compiled::<super::stream::Stream<W, true>>(isa),
         }),

@@ -36,6 +36,14 @@ pub(crate) mod refused;
 pub(crate) mod scatters;
 pub(crate) mod small;
 
+/// Returns the folder of the crate. The package `tests/minimal` is in a folder of its own.
+pub(crate) fn repository() -> std::path::PathBuf {
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = package.ancestors();
+    let found = folders.find(|folder| folder.join("tests/data/onnx").is_dir());
+    found.expect("the folder of the crate").to_path_buf()
+}
+
 /// Names under which the tests of the interface import parts of the harness.
 pub(crate) mod gather_harness {
     pub(crate) use super::api::{GatherOptions, Methods};

@@ -17,8 +17,9 @@ mod problem;
 #[allow(dead_code, reason = "other benches use more of this module")]
 pub(crate) mod random;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::common::repository;
 use file::{Call, DEFAULT, Entry, Record};
 use ndscatter::{Execution, Layout, Machine, Pool, TensorView};
 use problem::Problem;
@@ -70,7 +71,7 @@ impl Pool for Asked {
 }
 
 fn records() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/machines");
+    let folder = repository().join("benches/machines");
     let files = std::fs::read_dir(folder).expect("the folder of records");
     let paths = files.map(|file| file.expect("a file").path());
     paths

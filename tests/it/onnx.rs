@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::common::Tensor;
 use crate::common::elements::Ref;
 use crate::common::gather_harness::Gatherer;
 use crate::common::harness;
 use crate::common::indices::{IndexRule, resolve_axis};
 use crate::common::request::Request;
+use crate::common::{Tensor, repository};
 use ndscatter::{
     AnyView, AnyViewMut, Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
     scatter_elements, scatter_nd, tensor_scatter,
@@ -43,7 +43,7 @@ struct Case {
 
 impl Case {
     fn all() -> Vec<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx");
+        let root = repository().join("tests/data/onnx");
         let entries =
             fs::read_dir(&root).unwrap_or_else(|error| panic!("{}: {error}", root.display()));
         let paths = entries.map(|entry| entry.expect("a readable folder").path());

@@ -6,12 +6,12 @@
 mod workloads;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 use ndscatter::{DType, Execution, Layout, Machine, Scatter, TensorView};
 use serde::Deserialize;
 use workloads::{Operator, WORKLOADS, Workload};
 
+use crate::common::repository;
 use crate::machines::random::{self, Random};
 use crate::machines::{self, Asked, file};
 
@@ -87,7 +87,7 @@ const LIMITS: [(&str, usize, [f64; 2]); 2] =
 
 #[test]
 fn choices_are_good_on_machines_recorded_in_part() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/machines/partial");
+    let folder = repository().join("benches/machines/partial");
     for (name, known, [median, worst]) in LIMITS {
         let path = folder.join(name).with_extension("json");
         let text = std::fs::read_to_string(&path).expect("a record");

@@ -36,7 +36,8 @@ pub(crate) mod refused;
 pub(crate) mod scatters;
 pub(crate) mod small;
 
-/// Returns the folder of the crate. The package `tests/minimal` is in a folder of its own.
+/// Returns the folder of the crate. For the package `tests/minimal`, this folder is not the folder of
+/// the package.
 pub(crate) fn repository() -> std::path::PathBuf {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = package.ancestors();

@@ -501,8 +501,12 @@ pub enum ScatterError {
         actual: DType,
     },
 
-    /// The reduction is not defined for the element type.
-    #[error("reduction {reduction} is not defined for {dtype}; {}", advice(.dtype))]
+    /// The reduction is not defined for the element type. Without the feature `complex`, no reduction
+    /// is defined for complex numbers.
+    #[error(
+        "reduction {reduction} is not defined for {dtype}; {}use another reduction or type",
+        to_enable(.dtype)
+    )]
     UnsupportedReduction {
         /// The requested reduction.
         reduction: Reduction,
@@ -511,7 +515,7 @@ pub enum ScatterError {
     },
 
     /// Elements of this type have no gradient.
-    #[error("{dtype} has no gradient; use floats or complex numbers")]
+    #[error("{dtype} has no gradient; {}use floats or complex numbers", to_enable(.dtype))]
     NoGradient {
         /// The element type.
         dtype: DType,
@@ -680,19 +684,20 @@ impl fmt::Display for OneTuple<'_> {
     }
 }
 
-/// Returns what to do if a reduction is not defined for an element type.
-fn advice(dtype: &DType) -> &'static str {
+/// Returns the advice to enable the feature that reductions and gradients of an element type need.
+/// Returns no text if the feature is enabled, or if the type needs none.
+fn to_enable(dtype: &DType) -> &'static str {
     match dtype {
         DType::Complex64 | DType::Complex128 if cfg!(not(feature = "complex")) => {
-            "enable the feature `complex` of ndscatter, or use another reduction or type"
+            "enable the feature `complex` of ndscatter, or "
         }
-        _ => "use another reduction or type",
+        _ => "",
     }
 }
 
-#[cfg(feature = "conversions")]
 /// Text about a format that data does not hold. `None`: the caller has set no format. The text is
 /// formatted without an allocation.
+#[cfg(feature = "conversions")]
 struct Holding<'a>(&'a Option<Format>);
 
 #[cfg(feature = "conversions")]

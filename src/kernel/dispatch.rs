@@ -36,14 +36,6 @@ pub(super) trait Kernel {
 pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
-/// Whether an instance of a loop has the parts that only make it faster. These parts are loops for
-/// rows of one length, arrays for short rows, and groups in parts of many elements. On x86-64, only machines of before 2013 have no AVX2. Their
-/// instances omit these parts, so that the crate takes less time to build. The instances of other
-/// targets have all parts.
-pub(super) const fn has_all_parts(avx2: bool) -> bool {
-    avx2 || !cfg!(target_arch = "x86_64")
-}
-
 /// Returns the instance of the loop `K` for `isa`. Only machines with `isa` may call the instance.
 /// For AVX-512, the function returns the instance for AVX2. Only loops for which AVX-512 was measured
 /// to be faster have an instance for AVX-512, which [`compiled_for_avx512`] returns.

@@ -8,7 +8,7 @@
 
 use std::marker::PhantomData;
 
-use super::dispatch::{Kernel, has_all_parts};
+use super::dispatch::Kernel;
 use super::fold::{Begin, ComputedIn, Finish};
 use super::prefetch::{Distance, are_prefetched, prefetch_run};
 use super::{Group, GroupRun, Steps};
@@ -51,10 +51,7 @@ where
             // have `run.len` initialised elements, valid for writes (destination) and reads. Each
             // call of `fold_part` processes elements whose positions are below `run.len`.
             unsafe {
-                while const { has_all_parts(AVX2) }
-                    && run.steps == Steps::UNIT
-                    && run.len - done >= WIDTH
-                {
+                while run.steps == Steps::UNIT && run.len - done >= WIDTH {
                     let steps = Steps::UNIT;
                     let unit = GroupRun { steps, ..run };
                     Self::fold_part::<WIDTH>(dst, src, group, unit, done);

@@ -13,7 +13,7 @@ use std::mem::take;
 
 use super::RowsForm;
 use super::copy::copy_bytes;
-use super::dispatch::{Kernel, has_all_parts};
+use super::dispatch::Kernel;
 use super::prefetch::{Distance, Lines};
 use super::reduce::Loop;
 use super::runs::slices;
@@ -127,7 +127,7 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
     type Entry = u32;
     type Form<'a> = RowsForm<'a>;
 
-    /// Some row lengths have a separate loop, see [`has_all_parts`].
+    /// Some row lengths have a separate loop, see [`has_fixed_lengths`].
     #[inline(always)]
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
@@ -141,17 +141,17 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
             ($($len:literal)*) => {
                 match form.len {
                     0 => {}
-                    $($len if const { has_all_parts(AVX2) && has_fixed_loop::<T>() } => {
+                    $($len if const { has_fixed_lengths(AVX2) && has_fixed_loop::<T>() } => {
                         Self::each_array::<$len>(dst, src, numbers, form);
                     }
-                    $len if const { has_all_parts(AVX2) && has_near_fixed_loop::<T>($len) }
+                    $len if const { has_fixed_lengths(AVX2) && has_near_fixed_loop::<T>($len) }
                         && form.is_near && form.sources.is_none() => {
                         let form = RowsForm { is_near: true, sources: None, ..form };
                         Self::each_array::<$len>(dst, src, numbers, form);
                     })*
                     len => Rows::<T>::new(dst, src, numbers, form).each(|dst, src| {
                         let (dst, src) = slices(dst, src, len);
-                        if const { has_all_parts(AVX2) && uses_arrays::<T>() } && len < SHORT {
+                        if const { uses_arrays::<T>() } && len < SHORT {
                             reduce_short::<T, L, R>(dst, src);
                         } else {
                             L::reduce(dst, src);
@@ -187,6 +187,13 @@ impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
             unsafe { L::reduce_array(&mut *dst.cast::<[T; LEN]>(), &*src.cast::<[T; LEN]>()) };
         });
     }
+}
+
+/// Checks whether an instance of the kernel has loops for fixed row lengths. On x86-64, only the
+/// instance for AVX2 has these loops. On other targets, the only instance has these loops, but was
+/// not measured.
+const fn has_fixed_lengths(avx2: bool) -> bool {
+    avx2 || !cfg!(target_arch = "x86_64")
 }
 
 /// Checks whether rows of elements of type `T` have a loop for each fixed length. Only elements of

@@ -236,9 +236,9 @@ impl<'a> Integers<'a> {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
         // SAFETY: the caller guarantees that each offset is the offset of an element of the layout,
         // and that `I` is the type that `kind` names. If the integers are not widened, they have
-        // this type.
+        // this type: `IndexType::of` has mapped only narrower types to another type.
         unsafe {
-            if self.is_widened() {
+            if const { size_of::<I>() == size_of::<u32>() } && self.is_widened() {
                 self.read_widened(first, step, run);
             } else {
                 self.read_stored(first, step, run);
@@ -253,8 +253,9 @@ impl<'a> Integers<'a> {
     /// Each of the offsets is the offset of an element of the layout. [`Self::is_widened`] is true.
     #[inline(never)]
     unsafe fn read_widened<I: Widened>(&self, first: isize, step: isize, run: &mut [I]) {
-        // SAFETY: the caller guarantees that each offset is the offset of an element of the layout.
-        // `T` is the type of the elements.
+        // SAFETY: the caller guarantees that each offset is the offset of an element of the layout,
+        // and that the elements are narrow. `Indices::integers` has checked that they are integers.
+        // So the first type of each arm is the type of the elements.
         unsafe {
             match self.indices.dtype {
                 DType::I8 => self.widen::<i8, I>(first, step, run),
@@ -344,5 +345,54 @@ impl<'a> Integers<'a> {
                 offset = offset.wrapping_add(step);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AnyView, BLOCK, Index, Indices, Layout, TensorView, Widened};
+
+    /// Reads runs of all lengths around [`BLOCK`] from `values`, at several strides, from borrowed
+    /// and from foreign memory.
+    fn check<T: Index, I: Widened + From<T> + PartialEq>(values: &[T]) {
+        let many = values.repeat(3 * BLOCK);
+        for step in [1, -1, 0, 3] {
+            for len in [0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 1] {
+                let first = if step < 0 { len.saturating_sub(1) } else { 0 };
+                let (shape, strides) = ([len], [step]);
+                let borrowed = TensorView::strided(&many, first, &shape, &strides);
+                // SAFETY: the view has the elements of `borrowed`, and `many` lives longer.
+                let foreign = unsafe {
+                    let layout = Layout::strided(&shape, &strides).expect("a layout");
+                    AnyView::from_raw_parts(many[first..].as_ptr().cast(), T::DTYPE, layout)
+                };
+                let places = (0..).map(|at: isize| first.wrapping_add_signed(at * step));
+                let wanted: Vec<I> = places.take(len).map(|at| many[at].into()).collect();
+                for view in [borrowed.expect("a view").into(), foreign.expect("a view")] {
+                    let indices = Indices::from(view);
+                    let integers = indices.integers().expect("integers");
+                    let mut run = vec![I::default(); len];
+                    // SAFETY: the offsets are those of the elements of the view, and the caller
+                    // passes the type in which integers of type `T` are read.
+                    unsafe { integers.read_run(0, step, &mut run) };
+                    assert_eq!(run, wanted, "{} {step} {len}", T::DTYPE);
+                    let mut visited = Vec::new();
+                    integers.for_each::<I>(|_, value| visited.push(value));
+                    assert_eq!(visited, wanted, "{} {step} {len}, each", T::DTYPE);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_of_every_type_are_read() {
+        check::<i8, i32>(&[0, 1, -1, i8::MIN, i8::MAX]);
+        check::<i16, i32>(&[0, 1, -1, i16::MIN, i16::MAX]);
+        check::<i32, i32>(&[0, 1, -1, i32::MIN, i32::MAX]);
+        check::<i64, i64>(&[0, 1, -1, i64::MIN, i64::MAX]);
+        check::<u8, u32>(&[0, 1, u8::MAX]);
+        check::<u16, u32>(&[0, 1, u16::MAX]);
+        check::<u32, u32>(&[0, 1, u32::MAX]);
+        check::<u64, u64>(&[0, 1, u64::MAX]);
     }
 }

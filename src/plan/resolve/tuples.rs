@@ -210,11 +210,9 @@ impl<'a> Tuples<'a> {
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
         // The baseline instruction set of x86-64 has no vector comparison of 64-bit integers. The
-        // loops are therefore compiled for `set`. Destination numbers of 64 bits are rare. Their
-        // loops are compiled once, so that the crate takes less time to build.
-        for_index_type!(self.indices.kind(), I => match size_of::<N>() {
-            4 => set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers)),
-            _ => self.resolve_as::<I, N>(first, numbers),
+        // loops are therefore compiled for `set`.
+        for_index_type!(self.indices.kind(), I => {
+            set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers))
         })
     }
 
@@ -389,7 +387,7 @@ impl<'a> Tuples<'a> {
                     // SAFETY: `apply_bounds_to_row` requires the same as `number_block`, and the
                     // first comment of this loop shows these conditions. `apply_bounds_to_row`
                     // reads only copies of the coordinates.
-                    None => unsafe { self.apply_bounds_to_row::<I, N>(tuple, block) }?,
+                    None => unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?,
                 };
             }
             if let Some(piece) = &mut piece {
@@ -521,7 +519,7 @@ impl<'a> Tuples<'a> {
     /// The caller guarantees what [`Self::number_block`] requires.
     #[cold]
     #[inline(never)]
-    unsafe fn apply_bounds_to_row<I: Coordinate, N: Number>(
+    unsafe fn apply_bounds_to_row<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
         first: usize,
         numbers: &mut [N],
@@ -529,7 +527,7 @@ impl<'a> Tuples<'a> {
         let spacing = self.spacing();
         let (Spacing { row, axes, .. }, mut cursor) = (spacing, self.cursor(spacing, first));
         let (mut skipped, mut done) = (0, 0);
-        for block in numbers.chunks_mut(COPIED_TUPLES) {
+        for block in numbers.chunks_mut(BLOCK) {
             cursor.write_base_numbers(block);
             let offset = |tuple: usize| {
                 let steps = row.src.wrapping_mul(tuple.cast_signed());
@@ -537,9 +535,8 @@ impl<'a> Tuples<'a> {
             };
             // SAFETY: the caller guarantees two facts for all tuples of `numbers`. `I` is the type
             // of the indices. Each offset is the offset of an element of the index tensor.
-            skipped += unsafe {
-                self.apply_bounds::<I, N, COPIED_TUPLES>(axes, first + done, offset, block)
-            }?;
+            skipped +=
+                unsafe { self.apply_bounds::<I, N, BLOCK>(axes, first + done, offset, block) }?;
             done += block.len();
             cursor.advance(row, block.len());
         }

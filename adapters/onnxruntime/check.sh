@@ -36,12 +36,13 @@ environment() {
     fi
 }
 
-cargo build --release -p ndscatter-onnxruntime
+# With the library for C, cargo uses the build of the crate that the tests of that library made.
+cargo build --release -p ndscatter-onnxruntime -p ndscatter-c
 for host in "${hosts[@]}"; do
     requirements=$tests/requirements.txt
     [[ $host == newest ]] || requirements=$tests/requirements-oldest.txt
     folder=$target/onnxruntime/$host
     environment "$requirements" "$folder"
     printf '\n--- onnxruntime, %s\n' "$host"
-    "$folder/bin/python" -m pytest -q -p no:cacheprovider "$tests" "$@"
+    "$folder/bin/python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$tests" "$@"
 done

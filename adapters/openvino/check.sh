@@ -43,7 +43,7 @@ install_package() {
 check_newest() {
     environment newest
     install_package build-newest
-    "$python" -m pytest -q -p no:cacheprovider "$adapter/tests"
+    "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests"
     check_examples
 }
 
@@ -51,7 +51,7 @@ check_newest() {
 check_oldest() {
     environment oldest
     install_package build-oldest
-    "$python" -m pytest -q -p no:cacheprovider "$adapter/tests" -k "not test_results or dynamic"
+    "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests" -k "not test_results or dynamic"
 }
 
 # Builds the examples, and checks what they print.
@@ -77,7 +77,7 @@ check_address() {
     cc -shared -fPIC "$adapter/tests/shallow_dlopen.c" -o "$shallow" -ldl
     local first="$shallow $(cc -print-file-name=libasan.so) $(cc -print-file-name=libstdc++.so)"
     PYTHONPATH=$site ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 LD_PRELOAD=$first \
-        "$python" -m pytest -q -p no:cacheprovider "$adapter/tests" --ignore "$adapter/tests/test_matrix.py"
+        "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests" --ignore "$adapter/tests/test_matrix.py"
 }
 
 case ${1:-all} in

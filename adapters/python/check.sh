@@ -55,4 +55,4 @@ for part in licenses/LICENSE-APACHE licenses/LICENSE-MIT licenses/LICENSE-THIRD-
 done
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 "$python" -m ndscatter.torch build
-"$python" -m pytest -q -p no:cacheprovider "$@"
+"$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the build of a program that depends on ndscatter, for several sets of features.
 
-    python3 benches/build/run.py [--features SET ...] [--profile debug release] [--rounds N]
+    python3 benches/build/run.py [--features SET ...] [--profile debug release] [--rounds N] [--package]
 
 The program adds rows to a table: one operator, one element type. Each build starts from an empty target
 folder, without a network. The script prints one line for each set of features and each profile:
@@ -12,7 +12,8 @@ folder, without a network. The script prints one line for each set of features a
 - KiB: size of the program. `stripped` is the size without symbols.
 
 The script runs the program before it prints a line, and stops if the result of the scatter is wrong. A set of
-features is a list such as `half,gradients`, or `none`.
+features is a list such as `half,gradients`, or `none`. With `--package`, the program depends on the crate as
+`cargo package` has packed it, and not on the repository.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -58,10 +60,21 @@ fn main() -> Result<(), ScatterError> {
 EXPECTED = "[1.0, 1.0, 0.0, 0.0, 5.0, 5.0]"
 
 
-def manifest(features: str) -> str:
-    """Returns the manifest of a program that enables a set of features."""
+def manifest(features: str, crate: Path) -> str:
+    """Returns the manifest of a program that enables a set of features of the crate in a folder."""
     names = [] if features == "none" else features.split(",")
-    return MANIFEST.format(path=json.dumps(str(ROOT)), features=json.dumps(names))
+    return MANIFEST.format(path=json.dumps(str(crate)), features=json.dumps(names))
+
+
+def unpack(folder: Path) -> Path:
+    """Unpacks the newest packed crate of cargo's target folder. Returns the folder of the crate."""
+    packed = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "package"
+    file = max(packed.glob("ndscatter-[0-9]*.crate"), key=lambda path: path.stat().st_mtime, default=None)
+    if file is None:
+        sys.exit(f"no packed crate in {packed}; run: cargo package -p ndscatter --no-verify")
+    with tarfile.open(file) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / file.stem
 
 
 def build(folder: Path, profile: str) -> tuple[int, float, float]:
@@ -88,13 +101,14 @@ def sizes(program: Path) -> tuple[int, int]:
     return program.stat().st_size, stripped.stat().st_size
 
 
-def measure(features: str, profile: str, rounds: int) -> str:
+def measure(features: str, profile: str, rounds: int, package: bool) -> str:
     """Measures one set of features. Returns a line of the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        crate = unpack(folder) if package else ROOT
         (folder / "src").mkdir()
         (folder / "src/main.rs").write_text(PROGRAM)
-        (folder / "Cargo.toml").write_text(manifest(features))
+        (folder / "Cargo.toml").write_text(manifest(features, crate))
         # The program uses the versions of dependencies that this repository uses.
         if (ROOT / "Cargo.lock").exists():
             shutil.copy(ROOT / "Cargo.lock", folder)
@@ -116,11 +130,12 @@ def main() -> None:
     parser.add_argument("--features", nargs="+", default=["none"], metavar="SET")
     parser.add_argument("--profile", nargs="+", default=["debug", "release"], choices=["debug", "release"])
     parser.add_argument("--rounds", type=int, default=1, metavar="N")
+    parser.add_argument("--package", action="store_true", help="use the crate as `cargo package` has packed it")
     args = parser.parse_args()
     print("| features | profile | units | CPU s | wall s | KiB | KiB stripped |\n|---|---|---|---|---|---|---|")
     for features in args.features:
         for profile in args.profile:
-            print(measure(features, profile, args.rounds), flush=True)
+            print(measure(features, profile, args.rounds, args.package), flush=True)
 
 
 if __name__ == "__main__":

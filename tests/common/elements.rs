@@ -60,6 +60,11 @@ pub(crate) trait Ref: Element + Debug + PartialEq {
     /// Returns a number that differs for different bit patterns.
     fn bits(self) -> u128;
 
+    /// Returns [`Self::bits`], with the same number for every NaN.
+    fn bits_of_any_nan(self) -> u128 {
+        self.bits()
+    }
+
     /// Whether every component that differs is NaN in both values.
     fn both_nan(self, _other: Self) -> bool {
         false
@@ -233,6 +238,10 @@ macro_rules! impl_float {
                 widen(self.to_le_bytes())
             }
 
+            fn bits_of_any_nan(self) -> u128 {
+                if self.is_nan() { Self::NAN } else { self }.bits()
+            }
+
             fn both_nan(self, other: Self) -> bool {
                 self.is_nan() && other.is_nan()
             }
@@ -340,6 +349,10 @@ where
 
     fn bits(self) -> u128 {
         self.im.bits() << 64 | self.re.bits()
+    }
+
+    fn bits_of_any_nan(self) -> u128 {
+        self.im.bits_of_any_nan() << 64 | self.re.bits_of_any_nan()
     }
 
     fn both_nan(self, other: Self) -> bool {

@@ -2,12 +2,14 @@
 //!
 //! Results are compared with the reference, whose results depend on the order of updates. [`cases`]
 //! is the table of cases. [`runner`] runs each case and documents the coverage. [`legal`] contains
-//! the rules by which schedules divide a case. [`pools`] tests different pools.
+//! the rules by which schedules divide a case. [`pools`] tests different pools. [`recorded`] compares
+//! the results with the recorded results of earlier versions.
 
 mod cases;
 mod legal;
 mod long_updates;
 mod pools;
+mod recorded;
 mod runner;
 
 use std::collections::HashSet;
@@ -26,7 +28,7 @@ macro_rules! groups {
         $(
             #[test]
             fn $group() {
-                runner::check(&cases::$group());
+                runner::check(stringify!($group), &cases::$group());
             }
         )*
 

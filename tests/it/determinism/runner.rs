@@ -29,6 +29,7 @@ use ndscatter::{
 
 use super::cases::{Case, Size};
 use super::legal::{Facts, WORKERS};
+use super::recorded::{Checksums, checksum};
 use crate::common::Tensor;
 use crate::common::api::{DType, Indices, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, place_indices, range};
@@ -68,16 +69,22 @@ impl Size {
 }
 
 /// Runs the cases of a group.
-pub(super) fn check(cases: &[Case]) {
-    for case in cases {
+pub(super) fn check(group: &str, cases: &[Case]) {
+    let mut checksums = Checksums::default();
+    for (position, case) in cases.iter().enumerate() {
         let drawn = Drawn::new(case);
         for &values in case.values {
             // Some element types depend on features.
             if element_types().contains(&values.1) {
-                with_element!(values.1, T => Subject::<T>::new(&drawn, values.0).check());
+                with_element!(values.1, T => {
+                    let subject = Subject::<T>::new(&drawn, values.0);
+                    checksums.add(position, values, subject.checksum());
+                    subject.check();
+                });
             }
         }
     }
+    checksums.check(group);
 }
 
 /// A case with its indices, for values of any type.
@@ -398,6 +405,11 @@ impl<'d, T: Ref> Subject<'d, T> {
         } else {
             Method::WriteInto
         }
+    }
+
+    /// Returns the checksum of the first expected result. The calls must return this result.
+    fn checksum(&self) -> u64 {
+        checksum(&self.rounds[0].1.read().values)
     }
 
     fn check(&self) {

@@ -36,8 +36,7 @@ environment() {
     fi
 }
 
-# With the library for C, cargo uses the build of the crate that the tests of that library made.
-cargo build --release -p ndscatter-onnxruntime -p ndscatter-c
+cargo build --release -p ndscatter-onnxruntime
 for host in "${hosts[@]}"; do
     requirements=$tests/requirements.txt
     [[ $host == newest ]] || requirements=$tests/requirements-oldest.txt

@@ -40,10 +40,15 @@ install_package() {
         "--config-settings=cmake.define.cargo_target=$target" "$@" "$adapter"
 }
 
+# Runs the tests with additional options of pytest, in up to four processes.
+run_tests() {
+    "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests" "$@"
+}
+
 check_newest() {
     environment newest
     install_package build-newest
-    "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests"
+    run_tests
     check_examples
 }
 
@@ -51,7 +56,7 @@ check_newest() {
 check_oldest() {
     environment oldest
     install_package build-oldest
-    "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests" -k "not test_results or dynamic"
+    run_tests -k "not test_results or dynamic"
 }
 
 # Builds the examples, and checks what they print.
@@ -77,7 +82,7 @@ check_address() {
     cc -shared -fPIC "$adapter/tests/shallow_dlopen.c" -o "$shallow" -ldl
     local first="$shallow $(cc -print-file-name=libasan.so) $(cc -print-file-name=libstdc++.so)"
     PYTHONPATH=$site ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 LD_PRELOAD=$first \
-        "$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$adapter/tests" --ignore "$adapter/tests/test_matrix.py"
+        run_tests --ignore "$adapter/tests/test_matrix.py"
 }
 
 case ${1:-all} in

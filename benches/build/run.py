@@ -24,7 +24,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -72,8 +71,7 @@ def unpack(folder: Path) -> Path:
     file = max(packed.glob("ndscatter-[0-9]*.crate"), key=lambda path: path.stat().st_mtime, default=None)
     if file is None:
         sys.exit(f"no packed crate in {packed}; run: cargo package -p ndscatter --no-verify")
-    with tarfile.open(file) as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(file, folder, "gztar")
     return folder / file.stem
 
 

@@ -187,7 +187,8 @@ mod sealed {
 ///
 /// The types are `i8` to `i64`, `u8` to `u64`, `isize`, `usize`, `f32`, `f64`, `bool`, and byte
 /// arrays of 1, 2, 4, 8 or 16 bytes. The feature `half` adds `f16` and `bf16`. The feature
-/// `complex` adds `Complex<f32>` and `Complex<f64>`.
+/// `complex` adds `Complex<f32>` and `Complex<f64>`. Reductions of some types need a feature:
+/// [`Reduction`](crate::Reduction) lists these types.
 ///
 /// The trait is sealed, so other crates cannot implement it. Every implementing type has the size
 /// and the alignment of [`Element::DTYPE`]. The executor relies on this.

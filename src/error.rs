@@ -501,8 +501,9 @@ pub enum ScatterError {
         actual: DType,
     },
 
-    /// The reduction is not defined for the element type. Without the feature `complex`, no reduction
-    /// is defined for complex numbers.
+    /// The reduction is not defined for the element type. No reduction is defined for complex numbers
+    /// without the feature `complex`, for 16-bit floats without `float16`, and for integers of 8 and
+    /// 16 bits without `narrow-integers`.
     #[error(
         "reduction {reduction} is not defined for {dtype}; {}use another reduction or type",
         to_enable(.dtype)
@@ -514,8 +515,9 @@ pub enum ScatterError {
         dtype: DType,
     },
 
-    /// Elements of this type have no gradient.
-    #[error("{dtype} has no gradient; {}use floats or complex numbers", to_enable(.dtype))]
+    /// Elements of this type have no gradient. Complex numbers have gradients only with the feature
+    /// `complex`, and 16-bit floats only with `float16`.
+    #[error("{dtype} has no gradient; {}use floats or complex numbers", to_enable_gradient(.dtype))]
     NoGradient {
         /// The element type.
         dtype: DType,
@@ -684,14 +686,30 @@ impl fmt::Display for OneTuple<'_> {
     }
 }
 
-/// Returns the advice to enable the feature that reductions and gradients of an element type need.
-/// Returns no text if the feature is enabled, or if the type needs none.
+/// Returns the advice to enable the feature that reductions of an element type need. Returns no text
+/// if the feature is enabled, or if the type needs none.
 fn to_enable(dtype: &DType) -> &'static str {
     match dtype {
         DType::Complex64 | DType::Complex128 if cfg!(not(feature = "complex")) => {
             "enable the feature `complex` of ndscatter, or "
         }
+        DType::F16 | DType::BF16 if cfg!(not(feature = "float16")) => {
+            "enable the feature `float16` of ndscatter, or "
+        }
+        DType::I8 | DType::I16 | DType::U8 | DType::U16
+            if cfg!(not(feature = "narrow-integers")) =>
+        {
+            "enable the feature `narrow-integers` of ndscatter, or "
+        }
         _ => "",
+    }
+}
+
+/// As [`to_enable`], for gradients. Integers have no gradients with any feature.
+fn to_enable_gradient(dtype: &DType) -> &'static str {
+    match dtype.computed() {
+        Some(_) => to_enable(dtype),
+        None => "",
     }
 }
 

@@ -87,16 +87,26 @@
 //!   crate `num-complex`. Without the feature, complex numbers can be moved but not reduced.
 //! - `conversions`: adds writes that convert the updates, for example to 8-bit floats:
 //!   `Scatter::convert` and `Scatter::write_all`.
+//! - `float16`: adds reductions and gradients of 16-bit floats. Without the feature, 16-bit floats can
+//!   be moved and converted but not reduced.
 //! - `gradients`: adds gradients: `Scatter::backward`, `Scatter::forward` and `Gather::backward`.
-//! - `half`: implements [`Element`] for `half::f16` and `half::bf16`. [`AnyView`] needs no feature
-//!   for 16-bit floats.
+//! - `half`: implements [`Element`] for `half::f16` and `half::bf16`, and enables `float16`. [`AnyView`]
+//!   views 16-bit floats without this feature.
+//! - `narrow-integers`: adds reductions of integers of 8 and 16 bits. Without the feature, these
+//!   integers can be moved but not reduced. They can always be indices.
 //! - `ndarray`: adds conversions from and to views of the crate `ndarray`. Calls take `&array` as
 //!   indices, and `&mut array` or `ArrayViewMut` as the tensor that they write.
 
 // Shows on docs.rs which features an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
-    not(all(feature = "complex", feature = "conversions", feature = "gradients")),
+    not(all(
+        feature = "complex",
+        feature = "conversions",
+        feature = "float16",
+        feature = "gradients",
+        feature = "narrow-integers"
+    )),
     allow(
         dead_code,
         unused_imports,

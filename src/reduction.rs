@@ -18,7 +18,10 @@ use crate::names::named;
 /// | `bool` | all except `Mean`: `Add` and `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND |
 /// | unknown types ([`DType::is_opaque`](crate::DType::is_opaque)), [`Cloned`](crate::Cloned) | only `None` |
 ///
-/// If the table does not list a reduction for an element type, the call returns
+/// Complex numbers need the feature `complex`, 16-bit floats need `float16`, and integers of 8 and
+/// 16 bits need `narrow-integers`. Without the feature, the elements have only the reduction `None`.
+///
+/// If an element type does not have a reduction, the call returns
 /// [`ScatterError::UnsupportedReduction`] or [`ScatterError::ReductionOfClones`].
 ///
 /// If ONNX has the reduction, [`as_str`](Self::as_str) returns its name in ONNX. The method

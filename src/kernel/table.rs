@@ -4,11 +4,14 @@
 //! not know how the loops work.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx2::{EightF16, F16c, Four};
+use super::avx2::Four;
+#[cfg(all(target_arch = "x86_64", feature = "float16"))]
+use super::avx2::{EightF16, F16c};
 #[cfg(all(target_arch = "x86_64", feature = "complex"))]
 use super::avx2::{FourComplex, TwoComplex};
 use super::dispatch::compiled;
 use super::fold::{Begin, ByCount, ComputedIn, Kept};
+#[cfg(feature = "float16")]
 use super::half::{Bf16, F16};
 use super::reduce::{Add, By, Loop, Max, Min, Mul, Plain, Reducer, Sub};
 use super::scalar::Bool;
@@ -18,7 +21,9 @@ use super::{CheckedGather, Elements, GroupFn, InstructionSet, Kernels, Operation
 use super::{copy, elements, groups, rows, runs};
 use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
-use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};
+use wide::{f32x8, f64x4, i32x8, i64x4, u32x8, u64x4};
+#[cfg(feature = "narrow-integers")]
+use wide::{i8x32, i16x16, u8x32, u16x16};
 
 /// Table of reductions. A row lists element types, reductions, and two pairs. A pair is a storage
 /// type and a loop. [`InstructionSet::Portable`] uses the first pair. [`InstructionSet::Avx2`] and
@@ -59,26 +64,34 @@ macro_rules! reduction_table {
 // sums of complex numbers 1.08 to 1.13 times. The figures of all rows are in
 // `docs/notes/2026-11-21-kernels.md`.
 reduction_table! { reduces_reals:
-    DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
-    DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
     DType::I32 | DType::U32, Add Sub Mul => u32, By<u32x8>; u32, Plain;
     DType::I64 | DType::U64, Add Sub Mul => u64, By<u64x4>; u64, Plain;
-    DType::I8, Min Max => i8, By<i8x32>; i8, Plain;
-    DType::I16, Min Max => i16, By<i16x16>; i16, Plain;
     DType::I32, Min Max => i32, By<i32x8>; i32, Plain;
     DType::I64, Min Max => i64, By<i64x4>; i64, By<Four<i64>>;
-    DType::U8, Min Max => u8, By<u8x32>; u8, Plain;
-    DType::U16, Min Max => u16, By<u16x16>; u16, Plain;
     DType::U32, Min Max => u32, By<u32x8>; u32, Plain;
     DType::U64, Min Max => u64, By<u64x4>; u64, By<Four<u64>>;
-    DType::F16, Add Sub Mul => F16, Plain; F16c, By<EightF16>;
-    DType::F16, Min Max => F16, Plain; F16, Plain;
-    DType::BF16, Add Sub Mul Min Max => Bf16, Plain; Bf16, Plain;
     DType::F32, Add Sub Mul => f32, By<f32x8>; f32, Plain;
     DType::F32, Min Max => f32, Plain; f32, Plain;
     DType::F64, Add Sub Mul => f64, By<f64x4>; f64, Plain;
     DType::F64, Min Max => f64, Plain; f64, Plain;
     DType::Bool, Add Sub Mul Min Max => Bool, Plain; Bool, Plain;
+}
+
+#[cfg(feature = "narrow-integers")]
+reduction_table! { reduces_narrow_integers:
+    DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
+    DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
+    DType::I8, Min Max => i8, By<i8x32>; i8, Plain;
+    DType::I16, Min Max => i16, By<i16x16>; i16, Plain;
+    DType::U8, Min Max => u8, By<u8x32>; u8, Plain;
+    DType::U16, Min Max => u16, By<u16x16>; u16, Plain;
+}
+
+#[cfg(feature = "float16")]
+reduction_table! { reduces_halves:
+    DType::F16, Add Sub Mul => F16, Plain; F16c, By<EightF16>;
+    DType::F16, Min Max => F16, Plain; F16, Plain;
+    DType::BF16, Add Sub Mul Min Max => Bf16, Plain; Bf16, Plain;
 }
 
 #[cfg(feature = "complex")]
@@ -94,21 +107,32 @@ reduction_table! { reduces_complex:
 /// in this list.
 macro_rules! for_type {
     (half $($rest:tt)*) => {
-        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16)
+        for_type!(@ $($rest)*;
+            #[cfg(feature = "float16")] F16 = F16,
+            #[cfg(feature = "float16")] BF16 = Bf16)
     };
     (float $($rest:tt)*) => {
-        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64)
+        for_type!(@ $($rest)*; F32 = f32, F64 = f64,
+            #[cfg(feature = "float16")] F16 = F16,
+            #[cfg(feature = "float16")] BF16 = Bf16)
     };
     (graded $($rest:tt)*) => {
-        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64,
+        for_type!(@ $($rest)*; F32 = f32, F64 = f64,
+            #[cfg(feature = "float16")] F16 = F16,
+            #[cfg(feature = "float16")] BF16 = Bf16,
             #[cfg(feature = "complex")] Complex64 = Complex<f32>,
             #[cfg(feature = "complex")] Complex128 = Complex<f64>)
     };
     (divided $($rest:tt)*) => {
-        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64,
+        for_type!(@ $($rest)*; F32 = f32, F64 = f64, I32 = i32, I64 = i64, U32 = u32, U64 = u64,
+            #[cfg(feature = "float16")] F16 = F16,
+            #[cfg(feature = "float16")] BF16 = Bf16,
             #[cfg(feature = "complex")] Complex64 = Complex<f32>,
             #[cfg(feature = "complex")] Complex128 = Complex<f64>,
-            I8 = i8, I16 = i16, I32 = i32, I64 = i64, U8 = u8, U16 = u16, U32 = u32, U64 = u64)
+            #[cfg(feature = "narrow-integers")] I8 = i8,
+            #[cfg(feature = "narrow-integers")] I16 = i16,
+            #[cfg(feature = "narrow-integers")] U8 = u8,
+            #[cfg(feature = "narrow-integers")] U16 = u16)
     };
     (
         @ $element:expr, $type:ident => $result:expr;
@@ -130,6 +154,10 @@ mod gradient;
 /// Returns the function that reduces groups of 16-bit floats in `f32`. `None`: the elements are not
 /// 16-bit floats, or the reduction does not compute. A minimum or a maximum does not compute: its
 /// result is one of the operands, so `f32` does not change the result.
+#[cfg_attr(
+    not(feature = "float16"),
+    expect(unused_variables, reason = "only 16-bit floats use them")
+)]
 fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
     for_type!(half element, T => match reduction {
         Reduction::Add => compiled::<groups::Fold<T, f32, Add, Kept>>(isa),
@@ -282,6 +310,12 @@ impl Kernels {
             return match element {
                 #[cfg(feature = "complex")]
                 DType::Complex64 | DType::Complex128 => reduces_complex(element, reduction, isa),
+                #[cfg(feature = "float16")]
+                DType::F16 | DType::BF16 => reduces_halves(element, reduction, isa),
+                #[cfg(feature = "narrow-integers")]
+                DType::I8 | DType::I16 | DType::U8 | DType::U16 => {
+                    reduces_narrow_integers(element, reduction, isa)
+                }
                 _ => reduces_reals(element, reduction, isa),
             };
         }

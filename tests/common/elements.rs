@@ -446,3 +446,15 @@ pub(crate) fn element_types() -> Vec<DType> {
     let known = |element: &E| !element.is_opaque();
     all.filter(half).filter(complex).filter(known).collect()
 }
+
+/// Whether this build has the feature that a reduction of an element type needs.
+pub(crate) fn is_enabled(reduction: Reduction, element: DType) -> bool {
+    use DType as E;
+    match element {
+        _ if reduction == Reduction::None => true,
+        E::F16 | E::BF16 => cfg!(feature = "float16"),
+        E::I8 | E::I16 | E::U8 | E::U16 => cfg!(feature = "narrow-integers"),
+        E::Complex64 | E::Complex128 => cfg!(feature = "complex"),
+        _ => true,
+    }
+}

@@ -631,7 +631,7 @@ fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterE
     };
     let indices = numbers(&shape, &values);
     let data = Strided::new(
-        &Tensor::new(&[TUPLES], vec![7_u8; TUPLES]),
+        &Tensor::new(&[TUPLES], vec![7_i32; TUPLES]),
         Arrangement::Contiguous,
         0,
         0,
@@ -1351,7 +1351,7 @@ fn tensors_larger_than_memory_are_not_explained() {
             for in_place in [true, false] {
                 let run = plan.run().reduction(reduction);
                 let explain = |element| run.explain(element, in_place);
-                let small = explain(DType::U8).expect("the value fits");
+                let small = explain(DType::Bool).expect("the value fits");
                 assert!(small.to_string().contains("bytes"), "{small}");
                 let got = explain(DType::F64).map(drop);
                 let shape = layout.shape().to_vec();
@@ -1365,28 +1365,74 @@ fn tensors_larger_than_memory_are_not_explained() {
     }
 }
 
-/// Without the feature `complex`, the error of a reduction names the feature.
-#[cfg(not(feature = "complex"))]
-#[test]
-fn complex_numbers_are_moved_but_not_reduced() {
-    use ndscatter::{AnyView, AnyViewMut, DType, Layout, Reduction, Scatter, TensorView};
-
-    let (mut data, updates) = ([1_u8; 16], [2_u8; 8]);
+/// Checks that elements of a type are moved but not reduced, and that the error of each reduction
+/// names the feature.
+#[cfg(not(all(feature = "complex", feature = "float16", feature = "narrow-integers")))]
+fn check_moved_but_not_reduced(dtype: DType, feature: &str) {
+    let size = dtype.size();
+    let (mut data, updates) = (vec![1_u8; 2 * size], vec![2_u8; size]);
     let mut run = |reduction| {
-        let data = AnyViewMut::from_bytes(&mut data, DType::Complex64, Layout::line(2))?;
-        let updates = AnyView::from_bytes(&updates, DType::Complex64, Layout::line(1))?;
+        let data = AnyViewMut::from_bytes(&mut data, dtype, Layout::line(2))?;
+        let updates = AnyView::from_bytes(&updates, dtype, Layout::line(1))?;
         let index = TensorView::from(&[1_i64]);
         Scatter::along(0)
             .reduction(reduction)
             .in_place(data, index, updates)
     };
-    let error = run(Reduction::Add).expect_err("no sum of complex numbers");
-    assert_eq!(
-        error.to_string(),
-        "reduction add is not defined for complex64; enable the feature `complex` of ndscatter, or use \
-         another reduction or type"
-    );
+    let is_a_reduction = |reduction: &Reduction| *reduction != Reduction::None;
+    for reduction in Reduction::ALL.into_iter().filter(is_a_reduction) {
+        let error = run(reduction).expect_err("the feature is not enabled");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "reduction {reduction} is not defined for {dtype}; enable the feature `{feature}` of \
+                 ndscatter, or use another reduction or type"
+            )
+        );
+    }
     run(Reduction::None).expect("a move");
-    assert_eq!(data[..8], [1; 8], "unchanged");
-    assert_eq!(data[8..], [2; 8], "moved");
+    let (first, second) = data.split_at(size);
+    assert_eq!(first, vec![1; size], "unchanged");
+    assert_eq!(second, updates, "moved");
+}
+
+#[cfg(not(feature = "complex"))]
+#[test]
+fn complex_numbers_are_moved_but_not_reduced() {
+    check_moved_but_not_reduced(DType::Complex64, "complex");
+    check_moved_but_not_reduced(DType::Complex128, "complex");
+}
+
+#[cfg(not(feature = "float16"))]
+#[test]
+fn halves_are_moved_but_not_reduced() {
+    check_moved_but_not_reduced(DType::F16, "float16");
+    check_moved_but_not_reduced(DType::BF16, "float16");
+}
+
+#[cfg(not(feature = "narrow-integers"))]
+#[test]
+fn narrow_integers_are_moved_but_not_reduced() {
+    for dtype in [DType::I8, DType::I16, DType::U8, DType::U16] {
+        check_moved_but_not_reduced(dtype, "narrow-integers");
+    }
+}
+
+/// An error about gradients names a feature only if elements of the type have gradients with the
+/// feature.
+#[test]
+fn errors_about_gradients_name_the_feature() {
+    let text = |dtype| ScatterError::NoGradient { dtype }.to_string();
+    for dtype in [DType::I8, DType::I16, DType::U8, DType::U16, DType::I64] {
+        let expected = format!("{dtype} has no gradient; use floats or complex numbers");
+        assert_eq!(text(dtype), expected);
+    }
+    #[cfg(not(feature = "float16"))]
+    for dtype in [DType::F16, DType::BF16] {
+        let expected = format!(
+            "{dtype} has no gradient; enable the feature `float16` of ndscatter, or use floats or \
+             complex numbers"
+        );
+        assert_eq!(text(dtype), expected);
+    }
 }

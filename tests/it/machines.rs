@@ -137,8 +137,12 @@ fn regret(entry: &Entry, chosen: &(String, usize), workers: usize, is_planned: b
     found.unwrap_or_else(|| panic!("{:?}: the record has no time of {chosen}", entry.problem))
 }
 
+/// The limits hold for all problems together. The test therefore needs the features of all problems.
 #[test]
 fn choices_are_good_on_every_machine_recorded() {
+    if !cfg!(all(feature = "float16", feature = "narrow-integers")) {
+        return;
+    }
     let paths = records();
     assert!(!paths.is_empty(), "no machine has been recorded");
     for path in paths {

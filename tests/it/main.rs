@@ -18,7 +18,7 @@ mod determinism;
 #[cfg(all(feature = "conversions", feature = "half"))]
 mod engines;
 mod errors;
-#[cfg(all(feature = "half", feature = "complex"))]
+#[cfg(all(feature = "half", feature = "complex", feature = "narrow-integers"))]
 mod exhaustive;
 mod foreign_indices;
 mod gather_errors;

@@ -421,7 +421,7 @@ fn the_first_error_among_many_rows() {
             values[tuple] = index;
         }
         let indices = numbers(&[ROWS, COLUMNS], &values);
-        let data = Tensor::new(&[ROWS, COLUMNS], vec![u8::sentinel(); ROWS * COLUMNS]);
+        let data = Tensor::new(&[ROWS, COLUMNS], vec![i32::sentinel(); ROWS * COLUMNS]);
         let data = Strided::new(&data, Arrangement::Contiguous, 0, 0);
         for workers in [1, 2, 3, 8].map(Workers::Installed) {
             workers.with(|pool| {

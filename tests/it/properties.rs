@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use crate::common::api::{DType, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, index_types, place_indices, range};
-use crate::common::elements::{Palette, Ref, element_types};
+use crate::common::elements::{Palette, Ref, element_types, is_enabled};
 use crate::common::harness::{Problem, Round};
 use crate::common::indices::resolve_axis;
 use crate::common::layouts::{Arrangement, Strided};
@@ -384,10 +384,12 @@ impl Case {
         }
     }
 
-    /// Returns the case's reduction, or `Add` if the type does not support it.
+    /// Returns the case's reduction, or `Add` if the type does not support it. Returns `None` if the
+    /// build does not have the feature that reductions of the type need.
     fn reduction<T: Ref>(&self) -> Reduction {
-        let defined = T::REDUCTIONS.contains(&self.reduction);
-        if defined {
+        if !is_enabled(self.reduction, T::DTYPE) {
+            Reduction::None
+        } else if T::REDUCTIONS.contains(&self.reduction) {
             self.reduction
         } else {
             Reduction::Add
@@ -579,7 +581,7 @@ fn check_refusal(case: &Case) -> Result<(), String> {
     let start = rounds[0].data.read();
     let output = Strided::new(&start, case.output_layout, 1, i16::sentinel());
     case.workers.with(|pool| {
-        let mut options = case.options(case.reduction, pool);
+        let mut options = case.options(case.reduction::<i16>(), pool);
         options.negative_indices = negative;
         if reject {
             options.duplicates = Duplicates::Reject;

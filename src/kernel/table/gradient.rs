@@ -5,7 +5,9 @@ use super::super::gradient::{Alike, Product, Ties, each_group};
 use super::super::multiply::{copy_multiplied, multiply};
 #[cfg(feature = "complex")]
 use super::Complex;
-use super::{Bf16, F16, Kernels, Operation, compiled, groups};
+#[cfg(feature = "float16")]
+use super::{Bf16, F16};
+use super::{Kernels, Operation, compiled, groups};
 use crate::element::DType;
 use crate::kernel::{GradientFn, InstructionSet, MultiplyFn, MultiplyingFn};
 use crate::reduction::{Reducing, Reduction};

@@ -7,6 +7,7 @@
 
 mod cases;
 mod legal;
+#[cfg(feature = "narrow-integers")]
 mod long_updates;
 mod pools;
 mod recorded;

@@ -7,7 +7,7 @@ use super::cases::{self, Case, Size};
 use super::runner::{Call, Drawn, Subject};
 use crate::common::api::Method;
 use crate::common::destinations::Destinations;
-use crate::common::elements::Ref;
+use crate::common::elements::{Ref, is_enabled};
 use crate::common::pools::{Workers, rayon_pool};
 
 /// Returns the numbers of workers of small cases.
@@ -15,12 +15,16 @@ fn numbers() -> impl Iterator<Item = usize> {
     Size::Small.workers().iter().copied()
 }
 
-/// Calls `check` with the case and a schedule: each schedule forced, and none.
+/// Calls `check` with the case and a schedule: each schedule forced, and none. Calls nothing if the
+/// build does not have the feature that the reduction needs.
 fn for_each_schedule<T: Ref>(
     case: &Case,
     reduction: Reduction,
     check: impl Fn(&Subject<'_, T>, Option<Schedule>),
 ) {
+    if !is_enabled(reduction, T::DTYPE) {
+        return;
+    }
     let drawn = Drawn::new(case);
     let subject = Subject::<T>::new(&drawn, reduction);
     for schedule in Schedule::ALL.map(Some).into_iter().chain([None]) {

@@ -33,7 +33,7 @@ use super::recorded::{Checksums, checksum};
 use crate::common::Tensor;
 use crate::common::api::{DType, Indices, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, place_indices, range};
-use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
+use crate::common::elements::{Palette, Ref, compare, element_types, is_enabled, is_exact};
 use crate::common::harness::Round;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;
@@ -73,12 +73,12 @@ pub(super) fn check(group: &str, cases: &[Case]) {
     let mut checksums = Checksums::default();
     for (position, case) in cases.iter().enumerate() {
         let drawn = Drawn::new(case);
-        for &values in case.values {
-            // Some element types depend on features.
-            if element_types().contains(&values.1) {
-                with_element!(values.1, T => {
-                    let subject = Subject::<T>::new(&drawn, values.0);
-                    checksums.add(position, values, subject.checksum());
+        for &(reduction, dtype) in case.values {
+            // Some element types and reductions depend on features.
+            if element_types().contains(&dtype) && is_enabled(reduction, dtype) {
+                with_element!(dtype, T => {
+                    let subject = Subject::<T>::new(&drawn, reduction);
+                    checksums.add(position, (reduction, dtype), subject.checksum());
                     subject.check();
                 });
             }

@@ -42,7 +42,7 @@ pub(super) trait Arithmetic: Copy {
 
 /// Types that have minima and maxima: scalars, or vectors with one operation per lane. If one of
 /// the operands is NaN, the result is NaN. If the operands are equal, as 0 and -0 are, the result
-/// is `self`. Results of booleans are 0 or 1.
+/// is `self`. Booleans need no order: their maxima are sums, and their minima are products.
 pub(super) trait Ordered {
     fn min(self, update: Self) -> Self;
     fn max(self, update: Self) -> Self;

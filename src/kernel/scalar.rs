@@ -66,8 +66,6 @@ impl Arithmetic for Bool {
     }
 }
 
-ordered!(Bool: |a, b| a.mul(b), a.add(b));
-
 /// A complex number. Complex numbers have no order, so this type has no minima and maxima.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]

@@ -74,7 +74,7 @@ reduction_table! { reduces_reals:
     DType::F32, Min Max => f32, Plain; f32, Plain;
     DType::F64, Add Sub Mul => f64, By<f64x4>; f64, Plain;
     DType::F64, Min Max => f64, Plain; f64, Plain;
-    DType::Bool, Add Sub Mul Min Max => Bool, Plain; Bool, Plain;
+    DType::Bool, Add Sub Mul => Bool, Plain; Bool, Plain;
 }
 
 #[cfg(feature = "narrow-integers")]
@@ -100,6 +100,16 @@ reduction_table! { reduces_complex:
     DType::Complex64, Mul => Complex<f32>, Plain; Complex<f32>, By<FourComplex>;
     DType::Complex128, Add Sub => Complex<f64>, Plain; Complex<f64>, Plain;
     DType::Complex128, Mul => Complex<f64>, Plain; Complex<f64>, By<TwoComplex>;
+}
+
+/// Returns the reduction of booleans that has a row in the table and the results of `reduction`. A
+/// sum and a maximum are OR. A product and a minimum are AND.
+fn of_booleans(reduction: Reduction) -> Reduction {
+    match reduction {
+        Reduction::Min => Reduction::Mul,
+        Reduction::Max => Reduction::Add,
+        other => other,
+    }
 }
 
 /// Evaluates an expression in which a type name stands for the storage type of `$element`. The
@@ -316,6 +326,7 @@ impl Kernels {
                 DType::I8 | DType::I16 | DType::U8 | DType::U16 => {
                     reduces_narrow_integers(element, reduction, isa)
                 }
+                DType::Bool => reduces_reals(element, of_booleans(reduction), isa),
                 _ => reduces_reals(element, reduction, isa),
             };
         }

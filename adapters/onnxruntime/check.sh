@@ -3,18 +3,17 @@
 # version and the oldest supported version.
 #
 # Each version has a virtual environment in cargo's target folder, which later runs of this
-# script use again. The script creates an environment if it is missing or if its requirements
-# file has changed.
+# script use again.
 #
 # The script requires access to PyPI, and Python 3.11 or 3.12. The oldest supported onnxruntime
 # has no wheel for later versions of Python.
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/../.."
 
-target=${CARGO_TARGET_DIR:-target}
+target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+export PYTHONPYCACHEPREFIX=$target/pycache
 tests=adapters/onnxruntime/tests
 hosts=(newest oldest)
 case ${1:-} in
@@ -24,24 +23,12 @@ newest | oldest)
     ;;
 esac
 
-# Creates the virtual environment in `folder`, if the folder is missing or was created from another
-# version of the requirements file.
-environment() {
-    local requirements=$1 folder=$2
-    if ! cmp -s "$requirements" "$folder/requirements.txt"; then
-        rm -rf "$folder"
-        python3 -m venv "$folder"
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
-        cp "$requirements" "$folder/requirements.txt"
-    fi
-}
-
 cargo build --release -p ndscatter-onnxruntime
 for host in "${hosts[@]}"; do
     requirements=$tests/requirements.txt
     [[ $host == newest ]] || requirements=$tests/requirements-oldest.txt
     folder=$target/onnxruntime/$host
-    environment "$requirements" "$folder"
+    adapters/environment.sh "$folder" "$requirements"
     printf '\n--- onnxruntime, %s\n' "$host"
     "$folder/bin/python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$tests" "$@"
 done

@@ -4,28 +4,21 @@
 # examples.
 #
 # Each release has a virtual environment in cargo's target folder, which later runs of this script
-# use again. The script creates an environment if it is missing or if its requirements file has
-# changed. The script requires a C++ compiler, PyPI, and Python 3.10 or newer.
+# use again. The script requires a C++ compiler, PyPI, and Python 3.10 or newer.
 #
 #   adapters/openvino/check.sh [newest|oldest|address]     without an argument: all three
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/../.."
 
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
 adapter=$PWD/adapters/openvino
+export PYTHONPYCACHEPREFIX=$target/pycache
 
-# Creates the virtual environment of a release, if it is missing or was created from another version
-# of the requirements file. Sets `python` and `openvino`: the interpreter and the folder of OpenVINO.
+# Creates the virtual environment of a release, if it is missing or out of date. Sets `python` and `openvino`: the interpreter and the folder of OpenVINO.
 environment() {
     local requirements=$adapter/tests/requirements.txt folder=$target/openvino/$1
     [[ $1 == newest ]] || requirements=$adapter/tests/requirements-oldest.txt
-    if ! cmp -s "$requirements" "$folder/requirements.txt"; then
-        rm -rf "$folder"
-        python3 -m venv "$folder"
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
-        cp "$requirements" "$folder/requirements.txt"
-    fi
+    adapters/environment.sh "$folder" "$requirements"
     export PATH=$folder/bin:$PATH
     python=$folder/bin/python
     openvino=$("$python" -c "import openvino, pathlib; print(pathlib.Path(openvino.__file__).parent)")

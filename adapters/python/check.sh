@@ -3,8 +3,7 @@
 # 1. Makes a source distribution, and builds a wheel from the source distribution. Checks the metadata
 #    of both, and that the wheel contains the licences and the list of linked crates.
 # 2. Installs the wheel into a virtual environment under cargo's target folder. The virtual
-#    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again,
-#    unless tests/requirements.txt has changed.
+#    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again.
 # 3. Compiles the native kernels for PyTorch.
 # 4. Runs pytest.
 # With `full`, the tests run all test cases of PyTorch's own suite instead of a tenth of them, and
@@ -13,30 +12,24 @@
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")"
 
 target=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$target/python"
 target=$(cd "$target" && pwd)/python
 # The package is a cargo workspace separate from the crate's, so it has its own target folder.
-export CARGO_TARGET_DIR=$target/cargo
+export CARGO_TARGET_DIR=$target/cargo PYTHONPYCACHEPREFIX=$target/pycache
 
-requirements=(-r tests/requirements.txt)
+requirements=(tests/requirements.txt)
 if [[ ${1:-} == full ]]; then
     shift
-    requirements+=(-r tests/requirements-full.txt)
+    requirements+=(tests/requirements-full.txt)
     export NDSCATTER_FULL=1
 fi
 
 environment=$target/tests
 python=$environment/bin/python
-if ! cmp -s tests/requirements.txt "$environment/requirements.txt"; then
-    rm -rf "$environment"
-    python3 -m venv "$environment"
-    cp tests/requirements.txt "$environment"
-fi
-"$python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
+../environment.sh "$environment" "${requirements[@]}"
 
 cargo fmt --check
 cargo clippy --quiet -- -D warnings

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use ndscatter::{DType, Reduction};
 
-use crate::common::elements::{Ref, element_types};
+use crate::common::elements::{Ref, element_types, is_enabled};
 use crate::common::repository;
 
 /// A reduction, an element type and the position of a case in its group.
@@ -61,20 +61,25 @@ fn folder() -> PathBuf {
     repository().join("tests/data/bits")
 }
 
-/// Parses the lines of a file whose element types this build has.
+/// Parses the lines of a file whose element types and reductions this build has.
 fn parse(text: &str) -> BTreeMap<Key, String> {
-    let known: Vec<String> = element_types().iter().map(DType::to_string).collect();
     let parse = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let &[reduction, dtype, position, checksum] = &words[..] else {
             panic!("a line has four words: {line}");
         };
+        let reduction: Reduction = reduction.parse().expect("the first word is a reduction");
+        let dtype: DType = dtype.parse().expect("the second word is an element type");
         let position = position.parse().expect("the third word is a number");
-        let key = (reduction.to_owned(), dtype.to_owned(), position);
-        (key, checksum.to_owned())
+        let is_known = element_types().contains(&dtype) && is_enabled(reduction, dtype);
+        is_known.then(|| {
+            (
+                (reduction.to_string(), dtype.to_string(), position),
+                checksum.to_owned(),
+            )
+        })
     };
-    let lines = text.lines().map(parse);
-    lines.filter(|(key, _)| known.contains(&key.1)).collect()
+    text.lines().filter_map(parse).collect()
 }
 
 /// Returns the keys that only one map has, or whose checksums differ.

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use ndscatter::{AnyView, AnyViewMut, DType, Element, ScatterError};
 use ndscatter::{TensorView, TensorViewMut};
 use npyz::num_complex::Complex;
-use npyz::{AutoSerialize, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, half};
+use npyz::{AutoSerialize, Deserialize, NpyFile, NpyHeader, Order, TypeChar, WriterBuilder, half};
 
 /// An array: its elements in the order of the file, its shape and its strides.
 ///
@@ -36,6 +36,9 @@ pub(crate) enum ReadError {
     #[error("the file ends inside its .npy header; store it again")]
     CutHeader,
 
+    #[error("its .npy header has {0} bytes; arrays of numbers have at most {MOST_HEADER_BYTES}")]
+    LongHeader(u32),
+
     #[error("elements of type {0} cannot be scattered; store bool, int, uint, float or complex")]
     DType(String),
 
@@ -49,10 +52,15 @@ pub(crate) enum ReadError {
     Elements(io::Error),
 }
 
+/// Largest length of a header that is read. Version 1 of the format has no longer headers, and
+/// numpy writes later versions only for the names of many fields.
+const MOST_HEADER_BYTES: u32 = u16::MAX as u32;
+
 impl Array {
     /// Reads a whole `.npy` file.
-    pub(crate) fn read(source: impl Read) -> Result<Self, ReadError> {
-        let npy = NpyFile::new(source).map_err(header_error)?;
+    pub(crate) fn read(mut source: impl Read) -> Result<Self, ReadError> {
+        let header = read_header(&mut source)?;
+        let npy = NpyFile::with_header(header, source);
         let sizes = npy.shape().to_vec();
         let order = npy.order();
         let (shape, strides) = lay_out(&sizes, order).ok_or(ReadError::Shape(sizes.clone()))?;
@@ -158,6 +166,28 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
         Order::Fortran => (0..shape.len()).try_for_each(&mut step)?,
     }
     Some((shape, strides))
+}
+
+/// Reads the header of a file. Refuses a long header before npyz allocates memory for it, because
+/// the file may be shorter than its header claims to be.
+fn read_header(source: &mut impl Read) -> Result<NpyHeader, ReadError> {
+    let mut start = Vec::new();
+    let mut read = |bytes| {
+        let more = source.by_ref().take(bytes).read_to_end(&mut start);
+        more.map(|_| start.get(6).copied()).map_err(header_error)
+    };
+    // The first 8 bytes are the magic string and the version. Version 1 stores the length of the
+    // header in the next 2 bytes, and later versions in the next 4 bytes.
+    if read(10)?.is_some_and(|version| version > 1) {
+        read(2)?;
+    }
+    if let Some(&length) = start.get(8..12).and_then(<[u8]>::first_chunk) {
+        let length = u32::from_le_bytes(length);
+        if length > MOST_HEADER_BYTES {
+            return Err(ReadError::LongHeader(length));
+        }
+    }
+    NpyHeader::from_reader(start.chain(source)).map_err(header_error)
 }
 
 /// Converts an error that occurred while the header of a file was read.

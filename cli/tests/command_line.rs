@@ -288,7 +288,13 @@ fn files_that_cannot_be_read() {
     folder.store_three_tuples();
     let whole = npy("<f4", false, "(3,)", &le(&[1_f32, 2., 3.]));
     let huge = "(4294967296, 4294967296, 4294967296)";
-    let cases: [(&str, Vec<u8>, &str); 8] = [
+    let cases: [(&str, Vec<u8>, &str); 9] = [
+        // Nothing follows the length of this header. The program allocates no memory for it.
+        (
+            "long header",
+            b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(),
+            "4294967295 bytes",
+        ),
         ("text", b"1, 2, 3".to_vec(), "not an .npy file"),
         ("empty file", vec![], "not an .npy file"),
         (

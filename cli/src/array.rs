@@ -56,6 +56,10 @@ pub(crate) enum ReadError {
 /// numpy writes later versions only for the names of many fields.
 const MOST_HEADER_BYTES: u32 = u16::MAX as u32;
 
+/// Largest nesting of brackets in a header that is read. Headers of numbers have a nesting of 2, and
+/// headers of records, which are refused with a better message, a nesting of 4 or more.
+const MOST_NESTING: usize = 8;
+
 impl Array {
     /// Reads a whole `.npy` file.
     pub(crate) fn read(mut source: impl Read) -> Result<Self, ReadError> {
@@ -168,26 +172,49 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     Some((shape, strides))
 }
 
-/// Reads the header of a file. Refuses a long header before npyz allocates memory for it, because
-/// the file may be shorter than its header claims to be.
+/// Reads the header of a file. Refuses headers for which npyz needs much memory or time: npyz
+/// allocates the length that a header claims to have, and parses nested lists in exponential time.
 fn read_header(source: &mut impl Read) -> Result<NpyHeader, ReadError> {
-    let mut start = Vec::new();
-    let mut read = |bytes| {
-        let more = source.by_ref().take(bytes).read_to_end(&mut start);
-        more.map(|_| start.get(6).copied()).map_err(header_error)
-    };
+    let mut header = Vec::new();
     // The first 8 bytes are the magic string and the version. Version 1 stores the length of the
     // header in the next 2 bytes, and later versions in the next 4 bytes.
-    if read(10)?.is_some_and(|version| version > 1) {
-        read(2)?;
+    read_up_to(10, source, &mut header)?;
+    if header.get(6).is_some_and(|&version| version > 1) {
+        read_up_to(2, source, &mut header)?;
     }
-    if let Some(&length) = start.get(8..12).and_then(<[u8]>::first_chunk) {
-        let length = u32::from_le_bytes(length);
-        if length > MOST_HEADER_BYTES {
-            return Err(ReadError::LongHeader(length));
+    let length = match header.get(8..) {
+        Some(&[a, b]) => u32::from_le_bytes([a, b, 0, 0]),
+        Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
+        _ => 0,
+    };
+    if length > MOST_HEADER_BYTES {
+        return Err(ReadError::LongHeader(length));
+    }
+    read_up_to(length, source, &mut header)?;
+    if nesting(&header) > MOST_NESTING {
+        return Err(ReadError::Header("its brackets nest too deeply".to_owned()));
+    }
+    NpyHeader::from_reader(&header[..]).map_err(header_error)
+}
+
+/// Reads `bytes` bytes, or fewer if the file ends before.
+fn read_up_to(bytes: u32, source: &mut impl Read, to: &mut Vec<u8>) -> Result<(), ReadError> {
+    let read = source.take(bytes.into()).read_to_end(to);
+    read.map(|_| ()).map_err(header_error)
+}
+
+/// Returns the largest number of brackets that are open at one position of the text.
+fn nesting(text: &[u8]) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
         }
+        most = most.max(open);
     }
-    NpyHeader::from_reader(start.chain(source)).map_err(header_error)
+    most
 }
 
 /// Converts an error that occurred while the header of a file was read.

@@ -288,7 +288,14 @@ fn files_that_cannot_be_read() {
     folder.store_three_tuples();
     let whole = npy("<f4", false, "(3,)", &le(&[1_f32, 2., 3.]));
     let huge = "(4294967296, 4294967296, 4294967296)";
-    let cases: [(&str, Vec<u8>, &str); 9] = [
+    let nested = format!("{}1{}", "[".repeat(40), "]".repeat(40));
+    let cases: [(&str, Vec<u8>, &str); 10] = [
+        // The time of a parser that tries each bracket twice is exponential.
+        (
+            "nested header",
+            npy("<f4", false, &nested, &[]),
+            "nest too deeply",
+        ),
         // Nothing follows the length of this header. The program allocates no memory for it.
         (
             "long header",

@@ -150,6 +150,13 @@ impl<'p> Options<'p> {
         }
     }
 
+    /// Whether the operator supports these options.
+    pub(crate) fn is_supported(&self) -> bool {
+        let is_cache = matches!(self.operator, Operator::Cache { .. });
+        let is_plain = self.execution.reduction == Reduction::None && self.bounds != Bounds::Clamp;
+        !is_cache || is_plain
+    }
+
     fn index_rule(&self) -> IndexRule {
         IndexRule {
             negative: self.negative_indices,
@@ -432,14 +439,8 @@ impl Method {
         (data, updates): (TensorView<'_, T>, TensorView<'_, T>),
         output: TensorViewMut<'_, T>,
     ) -> Made<T> {
-        let run = || options.run(plan.expect("a planned method has a plan"));
         let written = match self {
             Self::Allocate => return indices.allocate(options, data, updates).map(Some),
-            Self::PlannedAllocate => {
-                return run()
-                    .allocate(data, updates)
-                    .map(|made| Some(made.into_vec()));
-            }
             Self::WriteInto => indices.write_into(options, data, updates, output),
             Self::InPlace => indices.in_place(options, output, updates),
             Self::AnyWriteInto => {
@@ -447,14 +448,36 @@ impl Method {
                 write_into(options, data, indices.any(), updates, output.into())
             }
             Self::AnyInPlace => in_place(options, output.into(), indices.any(), updates.into()),
-            Self::PlannedWriteInto => run().write_into(data, updates, output),
-            Self::PlannedInPlace => run().in_place(output, updates),
-            Self::AnyPlannedWriteInto => run().write_into(
+            _ => {
+                let run = options.run(plan.expect("a planned method has a plan"));
+                return self.run(&run, (data, updates), output);
+            }
+        };
+        written.map(|()| None)
+    }
+
+    /// Runs a plan of a scatter with a planned method.
+    pub(crate) fn run<T: Element>(
+        self,
+        run: &ScatterRun<'_>,
+        (data, updates): (TensorView<'_, T>, TensorView<'_, T>),
+        output: TensorViewMut<'_, T>,
+    ) -> Made<T> {
+        let written = match self {
+            Self::PlannedAllocate => {
+                return run
+                    .allocate(data, updates)
+                    .map(|made| Some(made.into_vec()));
+            }
+            Self::PlannedWriteInto => run.write_into(data, updates, output),
+            Self::PlannedInPlace => run.in_place(output, updates),
+            Self::AnyPlannedWriteInto => run.write_into(
                 AnyView::from(data),
-                updates.into(),
+                AnyView::from(updates),
                 AnyViewMut::from(output),
             ),
-            Self::AnyPlannedInPlace => run().in_place(AnyViewMut::from(output), updates.into()),
+            Self::AnyPlannedInPlace => run.in_place(AnyViewMut::from(output), updates.into()),
+            _ => panic!("{self:?} has no plan"),
         };
         written.map(|()| None)
     }

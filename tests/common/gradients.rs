@@ -10,6 +10,9 @@ use super::elements::Ref;
 use super::indices::IndexRule;
 use super::operators::{Gatherer, Operator, Rules};
 
+/// Factors of gradients: negative ones, zeros, and one that is zero in `f32`.
+pub(crate) const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
+
 /// An element type that has gradients.
 pub(crate) trait Graded: Ref {
     /// The type in which gradients are computed.

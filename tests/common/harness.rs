@@ -75,6 +75,32 @@ impl<T: Ref> Problem<'_, T> {
         Ok(())
     }
 
+    /// Checks that `method` fails with this error, or with any error, and that the output keeps its
+    /// values.
+    pub(crate) fn check_refused(
+        &self,
+        method: Method,
+        options: &Options<'_>,
+        expected: Option<&ScatterError>,
+    ) -> Result<(), String> {
+        let round = &self.rounds[0];
+        let mut output = self.start(method, round);
+        let before = output.buffer.clone();
+        let plan = method.is_planned().then(|| self.plan(method, options));
+        let error = match plan.transpose() {
+            Err(error) => Some(error),
+            Ok(plan) => {
+                let (plan, inputs) = (plan.as_ref(), (round.data.view(), round.updates.view()));
+                let output = output.view_mut();
+                let made = method.scatter(options, self.indices, plan, inputs, output);
+                made.err()
+            }
+        };
+        check_error(error.as_ref(), expected)
+            .and_then(|()| check_untouched(&output.buffer, &before))
+            .map_err(|difference| format!("{method:?}: {difference}"))
+    }
+
     /// Creates the output before the call: data for a method in place, else memory filled with
     /// marks.
     fn start(&self, method: Method, round: &Round<T>) -> Strided<T> {
@@ -105,18 +131,34 @@ impl<T: Ref> Problem<'_, T> {
 /// Runs `run` and compares the result with `expected`. The result is the tensor that `run` returns,
 /// or the contents of `output`. Gaps and margins of `output` must keep their values.
 pub(crate) fn check_output<T: Ref>(
-    mut output: Strided<T>,
+    output: Strided<T>,
     expected: &Tensor<T>,
     exact: bool,
     run: impl FnOnce(TensorViewMut<'_, T>) -> Made<T>,
 ) -> Result<(), String> {
+    check_run(output, Some(expected), true, exact, run)
+}
+
+/// Runs `run`, which may fail unless `is_required`. An `Ok` must be `expected`. After an error the
+/// output must have its old contents.
+pub(crate) fn check_run<T: Ref>(
+    mut output: Strided<T>,
+    expected: Option<&Tensor<T>>,
+    is_required: bool,
+    exact: bool,
+    run: impl FnOnce(TensorViewMut<'_, T>) -> Made<T>,
+) -> Result<(), String> {
     let mut wanted = output.clone();
-    let made = run(output.view_mut()).map_err(|error| format!("the call failed: {error}"))?;
-    if let Some(values) = made {
-        return compare(&values, &expected.values, exact);
+    match (run(output.view_mut()), expected) {
+        (Ok(Some(made)), Some(expected)) => compare(&made, &expected.values, exact),
+        (Ok(None), Some(expected)) => {
+            wanted.write(expected);
+            compare(&output.buffer, &wanted.buffer, exact)
+        }
+        (Ok(_), None) => Err("the call succeeded".to_owned()),
+        (Err(error), _) if is_required => Err(format!("the call failed: {error}")),
+        (Err(_), _) => check_untouched(&output.buffer, &wanted.buffer),
     }
-    wanted.write(expected);
-    compare(&output.buffer, &wanted.buffer, exact)
 }
 
 /// A gather without the method that runs it.
@@ -186,27 +228,55 @@ impl<T: Ref> GatherProblem<'_, T> {
         Strided::marked(shape, self.output, self.margin, T::sentinel())
     }
 
-    /// Checks that three methods return `expected`: allocate, plan and write into. The last must
-    /// not write.
-    pub(crate) fn check_refused(
+    /// Checks that every method fails with this error, and that the output keeps its values.
+    pub(crate) fn check_all_refused(
         &self,
         options: &GatherOptions<'_>,
         expected: &ScatterError,
-        what: &str,
-    ) {
-        let data = &self.data[0];
-        let got = self.indices.gather(options, data.view()).err();
-        assert_eq!(got.as_ref(), Some(expected), "{what}, allocated");
-        let got = self.indices.plan_gather(options, data.layout()).err();
-        assert_eq!(got.as_ref(), Some(expected), "{what}, planned");
+    ) -> Result<(), String> {
         let indices = self.indices.logical().shape;
-        let shape = (options.gatherer).output_shape(data.shape(), &indices);
-        let mut output = self.start(&shape);
-        let before = output.clone();
-        let view = output.view_mut();
-        let got = self.indices.gather_into(options, data.view(), view).err();
-        assert_eq!(got.as_ref(), Some(expected), "{what}, written");
-        let same = compare(&output.buffer, &before.buffer, true);
-        same.unwrap_or_else(|at| panic!("{what}: the output was written before the error: {at}"));
+        let shape = (options.gatherer).output_shape(self.data[0].shape(), &indices);
+        let check = |method| self.check_refused(method, options, &shape, Some(expected));
+        Method::of_gathers().try_for_each(check)
     }
+
+    /// Checks that `method` fails with this error, or with any error, and that the output keeps its
+    /// values. `shape` is the shape of the output.
+    pub(crate) fn check_refused(
+        &self,
+        method: Method,
+        options: &GatherOptions<'_>,
+        shape: &[usize],
+        expected: Option<&ScatterError>,
+    ) -> Result<(), String> {
+        let data = &self.data[0];
+        let mut output = self.start(shape);
+        let before = output.buffer.clone();
+        let plan = || self.indices.plan_gather(options, data.layout());
+        let error = match method.is_planned().then(plan).transpose() {
+            Err(error) => Some(error),
+            Ok(plan) => {
+                let (plan, output) = (plan.as_ref(), output.view_mut());
+                let made = method.gather(options, self.indices, plan, data.view(), output);
+                made.err()
+            }
+        };
+        check_error(error.as_ref(), expected)
+            .and_then(|()| check_untouched(&output.buffer, &before))
+            .map_err(|difference| format!("{method:?}: {difference}"))
+    }
+}
+
+/// Checks that a call failed with the expected error, or with any error.
+fn check_error(got: Option<&ScatterError>, expected: Option<&ScatterError>) -> Result<(), String> {
+    match got {
+        Some(_) if expected.is_none() || got == expected => Ok(()),
+        _ => Err(format!("the error is {got:?}, not {expected:?}")),
+    }
+}
+
+/// Checks that a call that failed wrote nothing.
+pub(crate) fn check_untouched<T: Ref>(output: &[T], before: &[T]) -> Result<(), String> {
+    compare(output, before, true)
+        .map_err(|at| format!("the output was written before the error: {at}"))
 }

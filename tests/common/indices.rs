@@ -43,7 +43,7 @@ impl IndexRule {
     }
 
     /// Whether the tuple of `index`, which is out of bounds, is skipped.
-    fn drops(self, index: i128) -> bool {
+    pub(super) fn drops(self, index: i128) -> bool {
         match self.bounds {
             Bounds::Error | Bounds::Clamp => false,
             Bounds::Skip => true,

@@ -20,10 +20,13 @@
 pub(crate) mod api;
 pub(crate) mod arithmetic;
 pub(crate) mod by_hand;
+pub(crate) mod cases;
 pub(crate) mod destinations;
 pub(crate) mod elements;
 #[cfg(feature = "half")]
 pub(crate) mod formats;
+#[cfg(feature = "gradients")]
+pub(crate) mod gather_gradients;
 pub(crate) mod gathers;
 pub(crate) mod gradients;
 pub(crate) mod harness;
@@ -33,6 +36,8 @@ pub(crate) mod operators;
 pub(crate) mod pools;
 pub(crate) mod random;
 pub(crate) mod refused;
+#[cfg(feature = "gradients")]
+pub(crate) mod scatter_gradients;
 pub(crate) mod scatters;
 pub(crate) mod small;
 

@@ -34,6 +34,28 @@ fn merged(shape: &[usize]) -> Vec<usize> {
     [&[shape[0] * shape[1]], &shape[2..]].concat()
 }
 
+fn is_axis(axis: isize, rank: usize) -> bool {
+    let rank = rank.cast_signed();
+    (-rank..rank).contains(&axis)
+}
+
+/// Whether updates of this shape are accepted where the operator requires the shape `expected`. One
+/// element of any rank may stand for updates of rank 0.
+pub(crate) fn are_updates(expected: &[usize], actual: &[usize]) -> bool {
+    let is_scalar = expected.is_empty() && actual.iter().all(|&size| size == 1);
+    actual == expected || is_scalar
+}
+
+/// Whether an operator on elements accepts these shapes: indices are at most as long as data,
+/// except along `axis`.
+fn are_lanes(axis: isize, data: &[usize], indices: &[usize]) -> bool {
+    is_axis(axis, data.len()) && indices.len() == data.len() && {
+        let along = resolve_axis(axis, data.len());
+        let is_short = |dim: usize| dim == along || indices[dim] <= data[dim];
+        (0..data.len()).all(is_short)
+    }
+}
+
 impl Operator {
     /// Returns the shape of `updates`.
     pub(crate) fn updates_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
@@ -52,6 +74,22 @@ impl Operator {
                 [&data[..axis], &[len], &data[axis + 1..]].concat()
             }
             Self::Paged => [indices, &data[2..]].concat(),
+        }
+    }
+
+    /// Whether data and indices of these shapes fit the operator.
+    pub(crate) fn fits(self, data: &[usize], indices: &[usize]) -> bool {
+        match self {
+            Self::Nd => indices.last().is_some_and(|&k| k <= data.len()),
+            Self::Update { axis } => is_axis(axis, data.len()),
+            Self::Elements { axis } => are_lanes(axis, data, indices),
+            Self::Cache { axis, len, .. } => {
+                let is_valid = data.len() > 1 && is_axis(axis, data.len());
+                let axis = is_valid.then(|| resolve_axis(axis, data.len()));
+                let has_room = axis.is_some_and(|axis| axis > 0 && len <= data[axis]);
+                has_room && (indices.is_empty() || indices == &data[..1])
+            }
+            Self::Paged => data.len() > 1,
         }
     }
 
@@ -105,7 +143,9 @@ impl Operator {
             Self::Nd => scatter_nd(data, indices, updates, rule),
             Self::Update { axis } => scatter_update(data, indices, updates, axis, rule),
             Self::Elements { axis } => scatter_elements(data, indices, updates, axis, rule),
-            Self::Cache { axis, mode, .. } => tensor_scatter(data, indices, updates, axis, mode),
+            Self::Cache { axis, mode, .. } => {
+                tensor_scatter(data, indices, updates, (axis, mode), rule)
+            }
             Self::Paged => scatter_update(&merged(data), indices, updates, 0, rule),
         }
     }
@@ -136,7 +176,8 @@ impl Operator {
             Self::Cache { .. } if data[0] == 0 => None,
             Self::Cache { axis, mode, len } => {
                 let size = data[resolve_axis(axis, data.len())];
-                refused_write_index(&indices.values, mode, len, size)
+                let idle = |index: i128| index < 0 && refusals.rule.drops(index);
+                refused_write_index(&indices.values, mode, len, size, idle)
             }
         }
     }
@@ -156,16 +197,18 @@ fn of_slot(error: ScatterError, data: &[usize]) -> ScatterError {
 }
 
 /// Returns the error for the first sequence whose position is negative or, in a linear cache,
-/// leaves too little room.
+/// leaves too little room. An idle sequence has no error.
 fn refused_write_index(
     write_indices: &[i128],
     mode: CacheMode,
     update_len: usize,
     cache_len: usize,
+    is_idle: impl Fn(i128) -> bool,
 ) -> Option<ScatterError> {
     let room = i128::try_from(cache_len - update_len).expect("the size fits i128");
     let is_bad = |index: i128| index < 0 || (mode == CacheMode::Linear && index > room);
-    let batch = write_indices.iter().position(|&index| is_bad(index))?;
+    let is_bad = |&index: &i128| is_bad(index) && !is_idle(index);
+    let batch = write_indices.iter().position(is_bad)?;
     Some(ScatterError::WriteIndex {
         batch,
         index: write_indices[batch],
@@ -201,6 +244,19 @@ pub(crate) enum Gatherer {
 }
 
 impl Gatherer {
+    /// Whether data and indices of these shapes fit the operator.
+    pub(crate) fn fits(self, data: &[usize], indices: &[usize]) -> bool {
+        match self {
+            Self::Nd { batch_dims } => indices.split_last().is_some_and(|(&k, tuples)| {
+                let has_batches = batch_dims <= tuples.len() && batch_dims + k <= data.len();
+                has_batches && data[..batch_dims] == tuples[..batch_dims]
+            }),
+            Self::Along { axis } => is_axis(axis, data.len()),
+            Self::Elements { axis } => are_lanes(axis, data, indices),
+            Self::Paged => data.len() > 1,
+        }
+    }
+
     /// Returns the axes of data that a tuple's indices address, with their sizes.
     pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
         let axes = match self {

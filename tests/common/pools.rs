@@ -17,6 +17,8 @@ pub(crate) enum Workers {
     Sequential,
     /// A thread for each task. The pool reports three workers.
     Threads,
+    /// A pool that runs tasks in order on the calling thread, and reports this many workers.
+    InOrder(usize),
 }
 
 impl Workers {
@@ -39,6 +41,7 @@ impl Workers {
             Self::CallingThread => run(&CallingThread),
             Self::Sequential => run(&Sequential),
             Self::Threads => run(&Threads(3)),
+            Self::InOrder(workers) => run(&InOrder(workers)),
         }
     }
 }
@@ -62,6 +65,20 @@ impl Pool for Sequential {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..tasks).for_each(task);
+    }
+}
+
+/// A pool that runs tasks in order on the calling thread, and reports this many workers. It divides
+/// work as threads do, without the time that threads take.
+struct InOrder(usize);
+
+impl Pool for InOrder {
+    fn workers(&self) -> Option<usize> {
+        Some(self.0)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        Sequential.run(tasks, task);
     }
 }
 

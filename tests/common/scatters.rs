@@ -155,6 +155,7 @@ pub(crate) fn scatter_elements(
 /// ```text
 /// output = np.copy(cache)
 /// for idx in np.ndindex(update.shape[:axis + 1]):
+///     if write_indices[idx[0]] < 0 and the rule skips negative indices: continue
 ///     destination = idx with write_indices[idx[0]] + idx[axis] at axis (circular: modulo its size)
 ///     output[destination] = update[idx]
 /// ```
@@ -162,15 +163,19 @@ pub(crate) fn tensor_scatter(
     cache: &[usize],
     write_indices: &Tensor<i128>,
     update: &[usize],
-    axis: isize,
-    mode: CacheMode,
+    (axis, mode): (isize, CacheMode),
+    rule: IndexRule,
 ) -> Hits {
     let axis = resolve_axis(axis, cache.len());
     let mut output = Hits::new(cache, update, (axis + 1, axis + 1));
     for idx in ndindex(&update[..=axis]) {
         let sequence = &idx[..write_indices.shape.len()];
         let step = i128::try_from(idx[axis]).expect("the size fits i128");
-        let index = *write_indices.at(sequence) + step;
+        let start = *write_indices.at(sequence);
+        if start < 0 && rule.drops(start) {
+            continue;
+        }
+        let index = start + step;
         let size = i128::try_from(cache[axis]).expect("the size fits i128");
         let index = match mode {
             CacheMode::Linear => index,

@@ -281,14 +281,14 @@ fn check_small<T: Ref>(
     };
     let what = format!("{} {options:?} {logical:?}", T::DTYPE);
     match gatherer.refusal(rule, &problem.data[0].read().shape, &logical) {
-        Some(error) => problem.check_refused(&options, &error, &what),
+        Some(error) => problem.check_all_refused(&options, &error),
         None => {
             let expected = problem.expected(&options);
             Method::of_gathers()
                 .try_for_each(|method| problem.check_against(method, &options, &expected))
-                .unwrap_or_else(|difference| panic!("{what}: {difference}"));
         }
     }
+    .unwrap_or_else(|difference| panic!("{what}: {difference}"));
 }
 
 /// Checks elements of 1, 2, 4, 8 or 16 bytes, or `bool`.

@@ -11,111 +11,18 @@ use ndscatter::{
     Schedule, TensorView, TensorViewMut,
 };
 
-use crate::common::Tensor;
 use crate::common::api::{GatherOptions, Indices};
 use crate::common::elements::{Palette, compare};
-use crate::common::gradients::{Graded, of_gather};
+use crate::common::gather_gradients::{Problem, check};
+use crate::common::gradients::Graded;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Gatherer;
 use crate::common::pools::{Sequential, Workers};
 use crate::common::random::Random;
 use crate::common::small::{
-    draw_rule, draw_tuples, each_gather, each_gather_elements, each_gather_nd, place,
+    draw_rule, draw_tuples, each_gather, each_gather_elements, each_gather_nd,
 };
 use crate::pick_graded;
-
-const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
-
-/// The gradient of a gather's result, and the output for the gradient of its data.
-struct Problem<'i, T> {
-    indices: &'i dyn Indices,
-    gradient: Strided<T>,
-    data: Strided<T>,
-    expected: Tensor<T>,
-    scale: f64,
-}
-
-impl<'i, T: Graded> Problem<'i, T> {
-    fn new(
-        options: &GatherOptions<'_>,
-        data: &[usize],
-        indices: &'i dyn Indices,
-        (palette, scale): (Palette, f64),
-        random: &mut Random,
-    ) -> Self {
-        let logical = indices.logical();
-        let shape = options.gatherer.output_shape(data, &logical.shape);
-        let gradient = Tensor::generate(&shape, || T::sample(palette, random));
-        let gradient = place(&gradient, &Arrangement::INPUTS, random);
-        let arrangement = random.pick(&Arrangement::OUTPUTS);
-        let (gatherer, rule) = (options.gatherer, options.rule);
-        let read = gradient.read();
-        Self {
-            indices,
-            expected: of_gather(gatherer, rule, data, &logical, &read, scale),
-            data: Strided::marked(data, arrangement, 1, T::sentinel()),
-            gradient,
-            scale,
-        }
-    }
-
-    /// Checks every method that computes the gradient.
-    fn check(&self, options: &GatherOptions<'_>) {
-        let (gather, scale) = (options.gather(), self.scale);
-        let (gradient, indices) = (self.gradient.view(), self.indices);
-        self.check_written(options, "into", |data| {
-            gather.backward_into(gradient, indices.typed(), scale, data)
-        });
-        self.check_written(options, "any", |data| {
-            let (gradient, data) = (AnyView::from(gradient), AnyViewMut::from(data));
-            gather.backward_into(gradient, indices.any(), scale, data)
-        });
-        let plan = gather.plan(self.data.layout(), indices.typed());
-        let plan = plan.expect("the indices are valid");
-        let run = plan.run().execution(options.execution);
-        for _ in 0..2 {
-            self.check_written(options, "planned", |data| {
-                run.backward_into(gradient, scale, data)
-            });
-        }
-        let shape = self.data.shape();
-        let made = gather.backward(gradient, shape, indices.typed(), scale);
-        let made = made.expect("the indices are valid");
-        assert_eq!(made.shape(), shape, "the shape of data");
-        self.compare(options, "allocated", &made);
-        let plan = gather.plan(Layout::contiguous(shape), indices.typed());
-        let run = plan.expect("the indices are valid");
-        let run = run.run().execution(options.execution);
-        let made = run.backward(gradient, scale).expect("a plan of the shape");
-        self.compare(options, "planned, allocated", &made);
-    }
-
-    fn check_written(
-        &self,
-        options: &GatherOptions<'_>,
-        way: &str,
-        call: impl FnOnce(TensorViewMut<'_, T>) -> Result<(), ScatterError>,
-    ) {
-        let mut data = self.data.clone();
-        call(data.view_mut()).expect("the indices are valid");
-        self.compare(options, way, &data.read().values);
-        // The gaps and margins of the tensor must keep their values.
-        let mut untouched = self.data.clone();
-        untouched.write(&data.read());
-        let same = compare(&data.buffer, &untouched.buffer, false);
-        same.unwrap_or_else(|what| panic!("gaps, {way}: {what}"));
-    }
-
-    fn compare(&self, options: &GatherOptions<'_>, way: &str, got: &[T]) {
-        compare(got, &self.expected.values, false).unwrap_or_else(|difference| {
-            let mut logical = self.indices.logical();
-            logical.values.truncate(40);
-            let (shape, values) = (logical.shape, logical.values);
-            let (dtype, scale) = (T::DTYPE, self.scale);
-            panic!("{way}, {dtype}, {scale}, {options:?}, {shape:?}, {values:?}: {difference}");
-        });
-    }
-}
 
 fn check_small<T: Graded>(
     gatherer: Gatherer,
@@ -135,21 +42,7 @@ fn check_small<T: Graded>(
     if random.one_in(2) {
         options.execution = (options.execution).force_schedule(random.pick(&Schedule::ALL));
     }
-    if let Some(error) = gatherer.refusal(rule, data, &indices.logical()) {
-        let shape = gatherer.output_shape(data, &indices.logical().shape);
-        let gradient = Tensor::generate(&shape, T::zero_value);
-        let gradient = Strided::new(&gradient, Arrangement::Contiguous, 0, T::sentinel());
-        let mut sums = Strided::marked(data, Arrangement::Contiguous, 0, T::sentinel());
-        let gather = options.gather();
-        let view = sums.view_mut();
-        let refused = gather.backward_into(gradient.view(), indices.typed(), 1.0, view);
-        assert_eq!(refused, Err(error), "{options:?}");
-        let untouched = sums.buffer.iter().all(|&value| value == T::sentinel());
-        assert!(untouched, "the output was written before the error");
-        return;
-    }
-    let values = (random.pick(&Palette::ALL), random.pick(&SCALES));
-    Problem::<T>::new(&options, data, indices, values, random).check(&options);
+    check::<T>(&options, data, indices, random);
 }
 
 /// Checks a random type that has gradients.

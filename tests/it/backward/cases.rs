@@ -1,6 +1,11 @@
 //! Gradients computed by hand, calls that must fail, and cases that other libraries compute
 //! wrongly.
 
+#![allow(
+    unsafe_code,
+    reason = "tensors of a foreign runtime are passed as raw parts"
+)]
+
 #[cfg(feature = "half")]
 use ndscatter::Accumulate;
 use ndscatter::{

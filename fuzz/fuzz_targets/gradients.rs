@@ -1,2 +1,45 @@
+//! Gradients of scatters and of gathers, by every method: the bits of their definitions, or the
+//! error of the reference with outputs that are unchanged.
+
 #![no_main]
-libfuzzer_sys::fuzz_target!(|_data: &[u8]| {});
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod draw;
+
+use common::gradients::Graded;
+use common::random::Random;
+use common::{gather_gradients, scatter_gradients};
+use draw::gathers::Gathering;
+use draw::scatters::Scattering;
+use libfuzzer_sys::fuzz_target;
+
+fn check_scatter<T: Graded>(scattering: &Scattering, random: &mut Random) {
+    let case = &scattering.case;
+    let indices = scattering.draw_indices(random);
+    case.workers.with(|pool| {
+        let options = scattering.options(case.reduction::<T>(), pool);
+        if options.is_supported() {
+            scatter_gradients::check::<T>(&options, &case.data, &*indices, random);
+        }
+    });
+}
+
+fn check_gather<T: Graded>(gathering: &Gathering, random: &mut Random) {
+    let indices = gathering.draw_indices(random);
+    gathering.run.workers.with(|pool| {
+        let options = gathering.options(pool);
+        gather_gradients::check::<T>(&options, &gathering.data, &*indices, random);
+    });
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut random = Random::of_bytes(bytes);
+    if random.one_in(4) {
+        let check = pick_graded!(random, check_gather);
+        check(&Gathering::draw(&mut random), &mut random);
+    } else {
+        let check = pick_graded!(random, check_scatter);
+        check(&Scattering::draw(&mut random), &mut random);
+    }
+});

@@ -40,6 +40,9 @@ COPIES: list[tuple[str, re.Pattern[str], str]] = [
     ("CITATION.cff", field("repository-code"), "repository"),
     ("CITATION.cff", field("url"), "homepage"),
     ("SECURITY.md", re.compile(r"(?<=^Contact: <)([^>]*)(?=>$)", re.MULTILINE), "security-contact"),
+    ("fuzz/oss-fuzz/project.yaml", field("homepage"), "homepage"),
+    ("fuzz/oss-fuzz/project.yaml", field("main_repo"), "repository"),
+    ("fuzz/oss-fuzz/Dockerfile", re.compile(r"(?<=git clone --depth 1 )(\S+)"), "repository"),
 ]
 for project in ("adapters/openvino/pyproject.toml", "adapters/python/pyproject.toml"):
     COPIES += [(project, field(key), key) for key in ADDRESSES[:3]]
@@ -105,7 +108,7 @@ def self_test() -> None:
         manifest = root / "Cargo.toml"
         for key in ADDRESSES:
             manifest.write_text(re.sub(rf'(?m)^{key} = ".*"', f'{key} = "https://{key}.example/name"', manifest.read_text()))
-        assert len(disagreements(root)) == 9, "each changed address must be reported in each copy"
+        assert len(disagreements(root)) == 12, "each changed address must be reported in each copy"
         write(root)
         assert not disagreements(root) + placeholders(root), "filled-in addresses must be accepted"
         for key in ADDRESSES:

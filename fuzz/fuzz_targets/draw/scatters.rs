@@ -5,7 +5,7 @@ use ndscatter::{Accumulate, Bounds, Duplicates, Pool, Reduction};
 use super::{Reach, Run, Size, draw_layout, draw_shape, draw_tuples, plain_or};
 use crate::common::Tensor;
 use crate::common::api::{Indices, Method, Options, Request};
-use crate::common::cases::{Case, Lanes, draw_operator, fit};
+use crate::common::cases::{Case, Lanes, Limit, draw_operator, fit};
 use crate::common::destinations::{Destinations, index_types, place_indices};
 use crate::common::elements::{Palette, Ref, element_types};
 use crate::common::harness::{Problem, Round};
@@ -74,6 +74,13 @@ impl Scattering {
             duplicates: plain_or(Duplicates::Allow, &[Duplicates::Reject], random),
             misfit: None,
         }
+    }
+
+    /// Shortens the list of tuples until the updates have at most `limit` elements.
+    pub(crate) fn shorten(&mut self, limit: Limit) {
+        let case = &mut self.case;
+        let indices = std::mem::take(&mut case.indices);
+        case.indices = fit(case.operator, &case.data, indices, case.destinations, limit);
     }
 
     /// Replaces the shapes of the updates, and sometimes of the indices, by shapes from bytes.

@@ -2,7 +2,7 @@
 
 use ndscatter::{GatherPlan, TensorViewMut};
 
-use crate::Change;
+use super::Change;
 use crate::common::Tensor;
 use crate::common::api::Method;
 use crate::common::elements::{Ref, element_types};

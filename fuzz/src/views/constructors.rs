@@ -9,7 +9,7 @@ use ndscatter::{
     TensorView, TensorViewMut,
 };
 
-use super::geometry::{Geometry, MOST, stride};
+use crate::geometry::{Geometry, MOST, stride};
 
 /// What a constructor must do.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use arbitrary::Unstructured;
 use ndscatter::DType;
 use ndscatter_c::{DLDataType, DLDevice, DLTensor};
 
-use super::geometry::{Geometry, permuted};
+use crate::geometry::{Geometry, permuted};
 
 /// Largest number of bytes of an allocation.
 const MOST_BYTES: i128 = 1 << 16;

@@ -9,7 +9,7 @@ use ndscatter::{
     ScatterError, Schedule,
 };
 
-use super::geometry::{Geometry, permuted};
+use crate::geometry::{Geometry, permuted};
 
 /// Bytes of the buffer.
 const BYTES: usize = 512;

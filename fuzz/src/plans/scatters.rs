@@ -2,7 +2,7 @@
 
 use ndscatter::{Accumulate, Reduction, ScatterPlan, TensorViewMut};
 
-use crate::Change;
+use super::Change;
 use crate::common::Tensor;
 use crate::common::api::{Method, Options};
 use crate::common::arithmetic::How;

@@ -2,6 +2,7 @@
 
 use ndscatter::{AnyView, AnyViewMut, Conversion, Layout, Rounding, Scaling, ScatterError, Write};
 
+use super::rules::{Rule, Spread};
 use crate::common::Tensor;
 use crate::common::api::{DType, Indices, Options};
 use crate::common::elements::Ref;
@@ -9,7 +10,6 @@ use crate::common::formats::code;
 use crate::common::layouts::Strided;
 use crate::common::random::Random;
 use crate::draw::scatters::Scattering;
-use crate::rules::{Rule, Spread};
 
 /// A converting write without its data.
 pub(crate) struct Converting<'c, T> {

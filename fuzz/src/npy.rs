@@ -99,8 +99,8 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Returns the first `bytes` bytes of the elements, in the byte order of this machine. `size` is
-    /// the size of a number: an element, or a part of a complex element.
+    /// Returns the first `bytes` bytes of the elements, in the byte order of this machine. A number
+    /// has `size` bytes. A complex element has two numbers.
     fn elements(&self, bytes: usize, size: usize) -> Vec<u8> {
         let mut elements = self.elements[..bytes].to_vec();
         if self.is_big_endian != cfg!(target_endian = "big") {

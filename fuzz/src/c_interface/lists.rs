@@ -497,9 +497,9 @@ impl Writes {
         }
         let (writes, count, options) =
             (bytes.as_ptr().cast(), self.writes.len(), self.options.raw());
-        // SAFETY: every pointer is null or points to a struct of its type, and `writes` points to
-        // `count` writes of the declared size. `store` has allocated the memory that each valid
-        // description covers.
+        // SAFETY: every pointer is null or points to a struct of its type. The pointer `writes`
+        // points to `count` writes of the declared size. The function `store` has allocated the
+        // memory that each valid description covers.
         unsafe {
             if self.is_planned {
                 return self.run_planned(at, writes, count);

@@ -1,7 +1,7 @@
 //! DLPack tensors that a caller may pass: valid and invalid descriptions, and their memory.
 //!
 //! Each tensor has an allocation of exactly the bytes that its description covers, so
-//! AddressSanitizer finds an access beside them.
+//! AddressSanitizer finds an access outside of them.
 
 use std::ptr::null_mut;
 

@@ -1,5 +1,6 @@
 //! Every kind of pool that a caller may choose, including unusual pools.
 
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
 
 use ndscatter::{CallingThread, Pool, Rayon};
@@ -92,8 +93,14 @@ impl Pool for Threads {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         std::thread::scope(|scope| {
-            for index in 0..tasks {
-                scope.spawn(move || task(index));
+            let start = |index| scope.spawn(move || task(index));
+            let threads: Vec<_> = (0..tasks).map(start).collect();
+            // The end of the scope does not wait for the destructors of thread-local values. A check
+            // for leaks can run before them.
+            for thread in threads {
+                if let Err(panic) = thread.join() {
+                    resume_unwind(panic);
+                }
             }
         });
     }

@@ -3,7 +3,7 @@
 # nothing if the folder was created from the same requirements. Creates the folder again if the
 # requirements have changed.
 #
-# uv installs the packages. It installs PyTorch and JAX in a sixth of the time that pip needs.
+# uv installs the packages and compiles their byte code, as pip does, in a third of the time.
 #
 #   adapters/environment.sh FOLDER REQUIREMENTS...
 set -euo pipefail
@@ -15,5 +15,5 @@ fi
 rm -rf "$folder"
 python3 -m venv "$folder"
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check uv
-"$folder/bin/uv" pip install --quiet --no-cache --python "$folder/bin/python" "${@/#/--requirements=}"
+"$folder/bin/uv" pip install --quiet --no-cache --compile-bytecode --python "$folder/bin/python" "${@/#/--requirements=}"
 cat "$@" >"$folder/requirements.txt"

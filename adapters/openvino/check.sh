@@ -8,13 +8,14 @@
 #
 #   adapters/openvino/check.sh [newest|oldest|address]     without an argument: all three
 set -euo pipefail
+export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/../.."
 
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
 adapter=$PWD/adapters/openvino
-export PYTHONPYCACHEPREFIX=$target/pycache
 
-# Creates the virtual environment of a release, if it is missing or out of date. Sets `python` and `openvino`: the interpreter and the folder of OpenVINO.
+# Creates the virtual environment of a release, if it is missing or out of date. Sets `python` and
+# `openvino`: the interpreter and the folder of OpenVINO.
 environment() {
     local requirements=$adapter/tests/requirements.txt folder=$target/openvino/$1
     [[ $1 == newest ]] || requirements=$adapter/tests/requirements-oldest.txt

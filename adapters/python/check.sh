@@ -12,13 +12,14 @@
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
 set -euo pipefail
+export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")"
 
 target=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$target/python"
 target=$(cd "$target" && pwd)/python
 # The package is a cargo workspace separate from the crate's, so it has its own target folder.
-export CARGO_TARGET_DIR=$target/cargo PYTHONPYCACHEPREFIX=$target/pycache
+export CARGO_TARGET_DIR=$target/cargo
 
 requirements=(tests/requirements.txt)
 if [[ ${1:-} == full ]]; then

@@ -609,17 +609,9 @@ pub(crate) fn scatters_and_gathers(u: &mut Unstructured<'_>) -> arbitrary::Resul
     let before = case.tensors.clone();
     let status = case.run();
     let may_fail = case.options.has_failing_pool();
-    failures::check(status, may_fail);
-    if may_fail && status == nds_status::NDS_INTERNAL {
+    if !failures::check_call(status, may_fail, Some(expected.is_some()), &case) {
         return Ok(());
     }
-    let is_ok = status == nds_status::NDS_OK;
-    assert_eq!(
-        is_ok,
-        expected.is_some(),
-        "{status:?}, {}: {case:?}",
-        failures::message()
-    );
     let Tensors {
         data,
         indices,

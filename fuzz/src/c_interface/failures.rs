@@ -1,6 +1,7 @@
 //! What the library reports about failures, and the functions without tensors.
 
 use std::ffi::{CStr, CString};
+use std::fmt::Debug;
 
 use arbitrary::Unstructured;
 use ndscatter_c::{nds_error_info, nds_last_error, nds_last_error_info};
@@ -37,6 +38,25 @@ pub(crate) fn check(status: nds_status, may_be_internal: bool) {
     for fact in [info.tuple, info.other_tuple, info.axis, info.axis_size] {
         assert!(fact >= -1, "{info:?}");
     }
+}
+
+/// Checks the failure of a call, and that the call succeeded exactly if it is valid. `None`: it is not
+/// known whether the call is valid. Returns whether the call's pool did its work: otherwise, the
+/// tensors may have any values.
+pub(crate) fn check_call(
+    status: nds_status,
+    has_failing_pool: bool,
+    is_valid: Option<bool>,
+    case: &dyn Debug,
+) -> bool {
+    check(status, has_failing_pool);
+    if has_failing_pool && status == nds_status::NDS_INTERNAL {
+        return false;
+    }
+    let is_ok = status == nds_status::NDS_OK;
+    let agrees = is_valid.is_none_or(|is_valid| is_ok == is_valid);
+    assert!(agrees, "{status:?}, {}: {case:?}", message());
+    true
 }
 
 /// Returns the message of the last failure.

@@ -23,7 +23,8 @@ newest | oldest)
     ;;
 esac
 
-cargo build --release -p ndscatter-onnxruntime
+# One build with the features of both libraries, so that `.ci/run` compiles the crate once for both.
+cargo build --release -p ndscatter-c -p ndscatter-onnxruntime
 for host in "${hosts[@]}"; do
     requirements=$tests/requirements.txt
     [[ $host == newest ]] || requirements=$tests/requirements-oldest.txt

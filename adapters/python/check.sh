@@ -6,8 +6,9 @@
 #    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again.
 # 3. Compiles the native kernels for PyTorch.
 # 4. Runs pytest.
-# With `full`, the tests run all test cases of PyTorch's own suite instead of a tenth of them, and
-# train graph networks of PyG (PyTorch Geometric).
+# With `full`, the script also runs clippy. The tests then run all test cases of PyTorch's own suite
+# instead of a tenth of them, train graph networks of PyG (PyTorch Geometric), and include the tests
+# with the marker `long`.
 # This script requires Rust, a C++ compiler, Python 3.11 or newer and access to PyPI.
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
@@ -22,18 +23,17 @@ target=$(cd "$target" && pwd)/python
 export CARGO_TARGET_DIR=$target/cargo
 
 requirements=(tests/requirements.txt)
+cargo fmt --check
 if [[ ${1:-} == full ]]; then
     shift
     requirements+=(tests/requirements-full.txt)
     export NDSCATTER_FULL=1
+    cargo clippy --quiet -- -D warnings
 fi
 
 environment=$target/tests
 python=$environment/bin/python
 ../environment.sh "$environment" "${requirements[@]}"
-
-cargo fmt --check
-cargo clippy --quiet -- -D warnings
 
 rm -rf "$target/dist"
 PATH=$environment/bin:$PATH maturin build --quiet --release --sdist --out "$target/dist"

@@ -96,13 +96,15 @@ pub(crate) fn machine(recorded: &file::Machine) -> Machine {
     text.parse().expect("a valid machine")
 }
 
-/// Returns the choice of this version for a problem, as a one-shot call and with a plan: a
-/// schedule, and the number of tasks.
-fn chosen(problem: &Problem, workers: usize, machine: &Machine) -> [(String, usize); 2] {
+/// A choice: the name of a schedule, and the number of tasks.
+type Choice = (String, usize);
+
+/// Returns the choices of this version for a problem, for a one-shot call and for a run of a plan.
+fn chosen(problem: &Problem, indices: &[i64], workers: usize, machine: &Machine) -> [Choice; 2] {
     let pool = Asked(workers);
     let execution = Execution::new().pool(&pool).machine(machine);
-    let (shapes, indices) = (problem.shapes(), problem.indices(0));
-    let indices = TensorView::contiguous(&indices, &shapes.indices).expect("indices");
+    let shapes = problem.shapes();
+    let indices = TensorView::contiguous(indices, &shapes.indices).expect("indices");
     let output = Layout::contiguous(&shapes.data);
     let scatter = problem.operator().execution(execution);
     let once = scatter.explain(output, indices, problem.dtype, problem.in_place);
@@ -118,7 +120,7 @@ fn chosen(problem: &Problem, workers: usize, machine: &Machine) -> [(String, usi
 /// Returns the ratio of the chosen call's time to the fastest time. The recorded time of the
 /// default call counts too, if the recording version made the same choice. A default call may do
 /// more than its schedule.
-fn regret(entry: &Entry, chosen: &(String, usize), workers: usize, is_planned: bool) -> f64 {
+fn regret(entry: &Entry, chosen: &Choice, workers: usize, is_planned: bool) -> f64 {
     let (chosen, tasks) = chosen;
     let of = |schedule: &str, workers: usize| Call {
         schedule: schedule.into(),
@@ -137,62 +139,97 @@ fn regret(entry: &Entry, chosen: &(String, usize), workers: usize, is_planned: b
     found.unwrap_or_else(|| panic!("{:?}: the record has no time of {chosen}", entry.problem))
 }
 
+/// A record, the machine that it describes, and the choices for this machine.
+struct Recorded {
+    path: PathBuf,
+    record: Record,
+    machine: Machine,
+    /// For each row of [`LIMITS`]: the ratios, with the number of the problem and the choice.
+    regrets: [Vec<(f64, usize, Choice)>; 4],
+}
+
+impl Recorded {
+    fn read(path: PathBuf) -> Self {
+        let record = Record::read(&path).unwrap_or_else(|message| panic!("{message}"));
+        assert!(record.entries.len() >= 300, "{}", path.display());
+        Self {
+            machine: machine(&record.machine),
+            regrets: [const { Vec::new() }; 4],
+            path,
+            record,
+        }
+    }
+
+    /// Adds the ratios of a problem, if the machine has recorded the problem.
+    fn add(&mut self, problem: &Problem, indices: &[i64]) {
+        let mut entries = self.record.entries.iter();
+        let Some(entry) = entries.find(|entry| entry.problem.number == problem.number) else {
+            return;
+        };
+        assert_eq!(
+            *problem, entry.problem,
+            "the record is from this version of the problems"
+        );
+        for (all, workers) in [1, self.record.machine.threads].into_iter().enumerate() {
+            let choices = chosen(problem, indices, workers, &self.machine);
+            for (kind, chosen) in choices.into_iter().enumerate() {
+                let regret = regret(entry, &chosen, workers, kind == 1);
+                self.regrets[2 * all + kind].push((regret, problem.number, chosen));
+            }
+        }
+    }
+
+    fn limits(&self) -> [(bool, bool, Limits); 4] {
+        match self.path.file_stem().and_then(|name| name.to_str()) {
+            Some("zen-5-2") => ZEN_5,
+            Some("xeon-emerald-rapids-16") => EMERALD_RAPIDS_16,
+            _ => LIMITS,
+        }
+    }
+
+    /// Prints the ratios, and compares them with the limits.
+    fn check(mut self) {
+        let path = self.path.display();
+        assert_eq!(self.regrets[0].len(), self.record.entries.len(), "{path}");
+        let limits = self.limits();
+        for ((is_shared, is_planned, limits), regrets) in limits.into_iter().zip(&mut self.regrets)
+        {
+            regrets.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let reached = percentiles(regrets.iter().map(|regret| regret.0).collect());
+            let unseen = regrets.iter().filter(|(_, number, _)| number % 3 == 0);
+            let unseen = percentiles(unseen.map(|regret| regret.0).collect());
+            println!(
+                "{path}: shared {is_shared}, planned {is_planned}: {reached:.2?}, held out {unseen:.2?}"
+            );
+            let worst = &regrets[regrets.len().saturating_sub(9)..];
+            let is_kept = reached.iter().zip(limits).all(|(&r, limit)| r <= limit);
+            assert!(
+                is_kept,
+                "{path}: {reached:.2?} exceeds {limits:?}: {worst:?}"
+            );
+        }
+    }
+}
+
+/// Returns the median, the 95th percentile and the worst of sorted ratios.
+fn percentiles(sorted: Vec<f64>) -> Limits {
+    [50, 95, 100].map(|percent| sorted[(sorted.len() - 1) * percent / 100])
+}
+
 /// The limits hold for all problems together. The test therefore needs the features of all problems.
 #[test]
 fn choices_are_good_on_every_machine_recorded() {
     if !cfg!(all(feature = "float16", feature = "narrow-integers")) {
         return;
     }
-    let paths = records();
-    assert!(!paths.is_empty(), "no machine has been recorded");
-    for path in paths {
-        let record = Record::read(&path).unwrap_or_else(|message| panic!("{message}"));
-        let (problems, machine) = (Problem::all(), machine(&record.machine));
-        assert!(record.entries.len() >= 300, "{}", path.display());
-        let mut regrets = [const { Vec::new() }; 4];
-        for entry in &record.entries {
-            let number = entry.problem.number;
-            assert_eq!(
-                problems[number], entry.problem,
-                "the record is from this version of the problems"
-            );
-            for (all, workers) in [1, record.machine.threads].into_iter().enumerate() {
-                let choices = chosen(&entry.problem, workers, &machine);
-                for (kind, chosen) in choices.into_iter().enumerate() {
-                    let regret = regret(entry, &chosen, workers, kind == 1);
-                    regrets[2 * all + kind].push((regret, number, chosen));
-                }
-            }
-        }
-        let limits = match path.file_stem().and_then(|name| name.to_str()) {
-            Some("zen-5-2") => ZEN_5,
-            Some("xeon-emerald-rapids-16") => EMERALD_RAPIDS_16,
-            _ => LIMITS,
-        };
-        for ((is_shared, is_planned, limits), mut regrets) in limits.into_iter().zip(regrets) {
-            regrets.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let last = regrets.len() - 1;
-            let reached = [50, 95, 100].map(|percent| regrets[last * percent / 100].0);
-            let held_out: Vec<f64> = (regrets.iter())
-                .filter(|(_, number, _)| number % 3 == 0)
-                .map(|regret| regret.0)
-                .collect();
-            let last = held_out.len() - 1;
-            let unseen = [50, 95, 100].map(|percent| held_out[last * percent / 100]);
-            println!(
-                "{}: shared {is_shared}, planned {is_planned}: {reached:.2?}, held out {unseen:.2?}",
-                path.display()
-            );
-            let worst = &regrets[regrets.len().saturating_sub(9)..];
-            let is_kept = reached
-                .iter()
-                .zip(limits)
-                .all(|(&reached, limit)| reached <= limit);
-            assert!(
-                is_kept,
-                "{}: {reached:.2?} exceeds {limits:?}: {worst:?}",
-                path.display()
-            );
+    let mut machines: Vec<_> = records().into_iter().map(Recorded::read).collect();
+    assert!(!machines.is_empty(), "no machine has been recorded");
+    for problem in Problem::all() {
+        // The machines share the indices, because the draw of millions of indices takes long.
+        let indices = problem.indices(0);
+        for machine in &mut machines {
+            machine.add(&problem, &indices);
         }
     }
+    machines.into_iter().for_each(Recorded::check);
 }

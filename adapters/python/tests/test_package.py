@@ -118,6 +118,7 @@ def mypy(*arguments):
     )
 
 
+@pytest.mark.long
 def test_stubs_match_the_modules(tmp_path):
     allowed = tmp_path / "allowed"
     # stubtest does not check the private module `_native`. The package re-exports the functions of

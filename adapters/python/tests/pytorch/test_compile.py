@@ -46,7 +46,7 @@ CALLED = {
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+@pytest.mark.parametrize("backend", [pytest.param("inductor", marks=pytest.mark.long), "aot_eager"])
 def test_functions_that_run_on_the_kernels(backend, threads, spy):
     g = torch.Generator().manual_seed(0)
     table, index = torch.randn(500, 64, generator=g), torch.randint(0, 500, (3000,), generator=g)

@@ -282,6 +282,7 @@ def test_disabled_from_another_thread_and_at_exit():
     """)
 
 
+@pytest.mark.long
 def test_the_address_sanitizer_finds_no_error(tmp_path):
     """The C++ kernels, compiled with AddressSanitizer, run every test of `enable`'s results."""
     libraries = [

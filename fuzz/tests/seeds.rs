@@ -3,8 +3,8 @@
 //! This test runs where libFuzzer does not: under Miri, under ThreadSanitizer, and on other
 //! processors under qemu. `tests/sanitizers.sh` has the commands.
 //!
-//! The derived inputs are the same in every run. The variable `DERIVED_INPUTS` changes their number
-//! for each target.
+//! The derived inputs are the same in every run. For slow runs, the variable `DERIVED_INPUTS` changes
+//! their number for each target, and `MOST_SEEDS` limits the number of seeds.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,6 +14,37 @@ use std::path::Path;
 const DERIVED: usize = if cfg!(miri) { 16 } else { 400 };
 /// The longest derived input, in bytes.
 const LONGEST: usize = 600;
+
+/// Allocates memory with an alignment of 16 bytes, as malloc does. The targets rely on it. Without
+/// this allocator, Miri allocates bytes at odd addresses.
+#[cfg(miri)]
+mod allocator {
+    use std::alloc::{GlobalAlloc, Layout, System};
+
+    struct Aligned;
+
+    /// Returns the layout with an alignment of at least 16 bytes.
+    fn align(layout: Layout) -> Layout {
+        layout.align_to(16).expect("a layout that is not too large")
+    }
+
+    // SAFETY: `System` allocates all memory. `align` returns the same layout for the same argument,
+    // so memory is freed with the layout with which it was allocated.
+    unsafe impl GlobalAlloc for Aligned {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // SAFETY: the caller guarantees that the size is not 0.
+            unsafe { System.alloc(align(layout)) }
+        }
+
+        unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+            // SAFETY: the caller guarantees that `alloc` returned `ptr` for this layout.
+            unsafe { System.dealloc(ptr, align(layout)) }
+        }
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Aligned = Aligned;
+}
 
 /// SplitMix64.
 struct Random(u64);
@@ -70,6 +101,14 @@ fn derive(seeds: &[(String, Vec<u8>)], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// Returns the number in an environment variable, or `usual` without the variable.
+fn number(variable: &str, usual: usize) -> usize {
+    match std::env::var(variable) {
+        Ok(number) => number.parse().expect("the variable is a number"),
+        Err(_) => usual,
+    }
+}
+
 /// Runs a target on its seeds, and then on the derived inputs.
 fn replay(target: &str, fuzz: fn(&[u8])) {
     let run = |name: &str, bytes: &[u8]| {
@@ -79,14 +118,11 @@ fn replay(target: &str, fuzz: fn(&[u8])) {
         }
     };
     let seeds = seeds(target);
-    for (name, bytes) in &seeds {
+    for (name, bytes) in seeds.iter().take(number("MOST_SEEDS", usize::MAX)) {
         run(&format!("the seed {name}"), bytes);
     }
-    let derived = std::env::var("DERIVED_INPUTS").map_or(DERIVED, |number| {
-        number.parse().expect("DERIVED_INPUTS is a number")
-    });
     let mut random = Random(1);
-    for number in 0..derived {
+    for number in 0..number("DERIVED_INPUTS", DERIVED) {
         let bytes = derive(&seeds, &mut random);
         run(&format!("the derived input {number}"), &bytes);
     }

@@ -10,7 +10,7 @@
 #
 # Miri and the sanitizers need a nightly Rust with the components miri and rust-src. The other
 # processors need a linker and qemu. On Debian, the packages are gcc-aarch64-linux-gnu,
-# gcc-s390x-linux-gnu and qemu-user-static.
+# gcc-s390x-linux-gnu, libc6-dev-arm64-cross, libc6-dev-s390x-cross and qemu-user-static.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

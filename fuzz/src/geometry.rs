@@ -5,6 +5,15 @@ use std::collections::HashSet;
 
 use arbitrary::Unstructured;
 
+/// Returns the low `size` bytes of an integer, in the byte order of this machine.
+pub(crate) fn bytes_of(number: i128, size: usize) -> Vec<u8> {
+    let mut bytes = number.to_le_bytes()[..size].to_vec();
+    if cfg!(target_endian = "big") {
+        bytes.reverse();
+    }
+    bytes
+}
+
 /// Shape and strides of a tensor. Strides count elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {

@@ -15,8 +15,8 @@ use ndscatter::{
 const ROWS: usize = 61;
 /// Number of elements of a row. Sizes above and below a cache line use different loops.
 const WIDTHS: [usize; 3] = [1, 3, 24];
-/// Number of tuples of a call.
-const TUPLES: usize = 400;
+/// Number of tuples of a call. Miri is slow.
+const TUPLES: usize = if cfg!(miri) { 50 } else { 400 };
 
 /// Runs a case from the bytes of the fuzzer.
 pub fn fuzz(data: &[u8]) {

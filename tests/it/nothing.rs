@@ -9,7 +9,9 @@ use ndscatter::{
     TensorView, TensorViewMut,
 };
 
-const MANY: usize = 1 << 61;
+const MANY: usize = 1 << (usize::BITS - 3);
+/// A quarter of the address space.
+const QUARTER: usize = 1 << (usize::BITS - 2);
 
 /// Panics if `call` does not return within 20 seconds. Its thread is then left running.
 fn returns(call: impl FnOnce() + Send + 'static) {
@@ -110,9 +112,9 @@ fn positions_of_sequences_without_elements_are_checked() {
 fn tuples_of_windows_without_elements() {
     returns(|| {
         // Without coordinates, each tuple addresses the whole tensor.
-        let (shape, updates) = ([0], [1 << 62, 0]);
-        let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
-        check(&shape, whole, &updates, 1 << 62, Ok(true));
+        let (shape, updates) = ([0], [QUARTER, 0]);
+        let whole = TensorView::<i64>::contiguous(&[], &[QUARTER, 0]).expect("no indices");
+        check(&shape, whole, &updates, QUARTER, Ok(true));
         // One coordinate for all tuples.
         let (shape, list) = ([5, 0], [MANY, 1]);
         let same = many(&[3], &list, &[0, 0]);
@@ -273,13 +275,13 @@ fn skipped_tuples_before_the_first_applied_tuple_cost_nothing() {
 
 #[test]
 fn sizes_next_to_a_size_of_zero_do_not_overflow() {
-    let cache = [1, 0, 1, 1 << 62];
+    let cache = [1, 0, 1, QUARTER];
     let start = [-1_i64];
     let skip = Scatter::cache(2, CacheMode::Linear).bounds(Bounds::Skip);
     let done = skip.in_place(data(&cache), TensorView::from(&start), view(&cache));
     assert_eq!(done, Ok(()), "an idle sequence without heads");
     let list = TensorView::<i64>::contiguous(&[], &[0]).expect("no indices");
-    let plan = Scatter::along(0).plan(Layout::contiguous(&[0, 1 << 62]), list);
+    let plan = Scatter::along(0).plan(Layout::contiguous(&[0, QUARTER]), list);
     let plan = plan.expect("a plan of nothing");
     let explained = plan.run().explain(DType::F32, true);
     assert!(explained.is_ok(), "{explained:?}");
@@ -329,7 +331,7 @@ fn repetitions_without_tuples() {
 #[test]
 fn gathers_without_elements() {
     returns(|| {
-        let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
+        let whole = TensorView::<i64>::contiguous(&[], &[QUARTER, 0]).expect("no indices");
         let got = Gather::nd(0)
             .allocate(view(&[0]), whole)
             .map(ndscatter::Tensor::into_vec);

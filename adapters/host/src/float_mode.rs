@@ -4,8 +4,7 @@
 //! Kernels compute in the default mode, so the mode of the thread that calls the library does not
 //! change the results. The default mode rounds to nearest, keeps subnormal numbers and has no
 //! traps. This module sets the mode on x86-64 and aarch64. On other architectures it does nothing.
-
-use std::arch::asm;
+//! It does nothing under Miri, which runs no assembly.
 
 /// A guard that keeps the calling thread in the default floating-point mode. When the guard is
 /// dropped, it restores the mode that the thread had before the guard was created.
@@ -39,9 +38,9 @@ impl Drop for DefaultMode {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod register {
-    use super::asm;
+    use std::arch::asm;
 
     /// The MXCSR register.
     pub(super) type Register = u32;
@@ -71,9 +70,9 @@ mod register {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 mod register {
-    use super::asm;
+    use std::arch::asm;
 
     /// The FPCR register.
     pub(super) type Register = u64;
@@ -96,7 +95,7 @@ mod register {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod register {
     /// Placeholder type, because this module does not know the control register of this
     /// architecture. It assumes that each thread is already in the default mode, and changes
@@ -114,15 +113,21 @@ mod register {
 
 use register::{CONTROL, DEFAULT, Register, read, write};
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod tests {
-    use super::{CONTROL, DEFAULT, DefaultMode, read, write};
+    use super::{CONTROL, DEFAULT, DefaultMode, Register, read, write};
+
+    /// Flush-to-zero, denormals-are-zero and rounding towards zero.
+    #[cfg(target_arch = "x86_64")]
+    const ODD: Register = 0xe040;
+    /// Flush-to-zero and rounding towards zero.
+    #[cfg(target_arch = "aarch64")]
+    const ODD: Register = 0x01c0_0000;
 
     #[test]
     fn the_guard_sets_the_default_mode_and_restores_the_previous_mode() {
         let before = read();
-        // Bits of MXCSR for flush-to-zero, denormals-are-zero and rounding towards zero.
-        let odd = before | 0xe040;
+        let odd = before | ODD;
         write(odd);
         let mode = DefaultMode::enter();
         let inside = read();
@@ -131,5 +136,21 @@ mod tests {
         write(before);
         assert_eq!(inside & CONTROL, DEFAULT, "inside");
         assert_eq!(after & CONTROL, odd & CONTROL, "after");
+    }
+
+    /// The guard sets the mode of computations, and not only the register.
+    #[test]
+    fn subnormal_products_are_kept_inside_the_guard() {
+        let least = std::hint::black_box(f32::MIN_POSITIVE);
+        let half_of_it = || std::hint::black_box(least * std::hint::black_box(0.5));
+        let before = read();
+        write(before | ODD);
+        let flushed = half_of_it();
+        let mode = DefaultMode::enter();
+        let kept = half_of_it();
+        drop(mode);
+        write(before);
+        assert_eq!(flushed, 0.0, "in the mode of the caller");
+        assert_eq!(kept, f32::MIN_POSITIVE / 2.0, "inside");
     }
 }

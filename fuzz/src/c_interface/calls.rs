@@ -98,7 +98,7 @@ pub(crate) fn draw_indices(u: &mut Unstructured<'_>, given: &mut Given) -> arbit
     let draw = draw.collect::<Result<Vec<_>, _>>()?;
     let elements = draw
         .iter()
-        .map(|number| number.to_le_bytes()[..size].to_vec());
+        .map(|&number| crate::geometry::bytes_of(number.into(), size));
     given.write(&tensor, &elements.collect::<Vec<_>>());
     Ok(())
 }

@@ -139,8 +139,16 @@ fn stored(fields: [i32; 10], pool: Option<&nds_pool>) -> Vec<u8> {
     for (value, (at, _)) in fields.into_iter().zip(FIELDS) {
         bytes[at..][..4].copy_from_slice(&value.to_ne_bytes());
     }
-    let pool = pool.map_or(0, |pool| (&raw const *pool).expose_provenance());
-    bytes[offset_of!(nds_options, pool)..][..8].copy_from_slice(&pool.to_ne_bytes());
+    let pool = pool.map_or(std::ptr::null(), std::ptr::from_ref);
+    let place = &mut bytes[offset_of!(nds_options, pool)..][..size_of_val(&pool)];
+    // SAFETY: `place` has the size of a pointer. The bytes of the pointer are copied as a pointer, so
+    // that it keeps its provenance.
+    unsafe {
+        place
+            .as_mut_ptr()
+            .cast::<*const nds_pool>()
+            .write_unaligned(pool)
+    };
     bytes
 }
 

@@ -345,6 +345,9 @@ pub(crate) fn has_reduction(dtype: DType, reduction: Reduction) -> bool {
 pub(crate) fn integer(bytes: &[u8], dtype: DType) -> i128 {
     let mut wide = [0; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
+    if cfg!(target_endian = "big") {
+        wide[..bytes.len()].reverse();
+    }
     let (number, unused) = (i128::from_le_bytes(wide), 128 - 8 * bytes.len());
     match dtype {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => number << unused >> unused,
@@ -361,7 +364,7 @@ pub(crate) fn step(
 ) -> Option<Vec<u8>> {
     macro_rules! integers {
         ($type:ty) => {{
-            let read = |bytes: &[u8]| <$type>::from_le_bytes(bytes.try_into().expect("an element"));
+            let read = |bytes: &[u8]| <$type>::from_ne_bytes(bytes.try_into().expect("an element"));
             let (a, b) = (read(current), read(update));
             let value = match reduction {
                 Reduction::Add => a.wrapping_add(b),
@@ -371,12 +374,12 @@ pub(crate) fn step(
                 Reduction::Max => a.max(b),
                 _ => return None,
             };
-            Some(value.to_le_bytes().to_vec())
+            Some(value.to_ne_bytes().to_vec())
         }};
     }
     macro_rules! floats {
         ($type:ty) => {{
-            let read = |bytes: &[u8]| <$type>::from_le_bytes(bytes.try_into().expect("an element"));
+            let read = |bytes: &[u8]| <$type>::from_ne_bytes(bytes.try_into().expect("an element"));
             let (a, b) = (read(current), read(update));
             let value = match reduction {
                 Reduction::Add => a + b,
@@ -388,7 +391,7 @@ pub(crate) fn step(
                 Reduction::Min | Reduction::Max => a,
                 _ => return None,
             };
-            Some(value.to_le_bytes().to_vec())
+            Some(value.to_ne_bytes().to_vec())
         }};
     }
     match dtype {
@@ -427,10 +430,10 @@ pub(crate) fn same(dtype: DType, with_nan: bool, a: &[u8], b: &[u8]) -> bool {
         DType::F16 => integer(bytes, dtype) & 0x7fff > 0x7c00,
         DType::BF16 => integer(bytes, dtype) & 0x7fff > 0x7f80,
         DType::F32 | DType::Complex64 => {
-            f32::from_le_bytes(bytes.try_into().expect("a float")).is_nan()
+            f32::from_ne_bytes(bytes.try_into().expect("a float")).is_nan()
         }
         DType::F64 | DType::Complex128 => {
-            f64::from_le_bytes(bytes.try_into().expect("a float")).is_nan()
+            f64::from_ne_bytes(bytes.try_into().expect("a float")).is_nan()
         }
         _ => false,
     };

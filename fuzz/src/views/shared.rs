@@ -9,7 +9,7 @@ use ndscatter::{
     ScatterError, Schedule,
 };
 
-use crate::geometry::{Geometry, permuted};
+use crate::geometry::{Geometry, bytes_of, permuted};
 
 /// Bytes of the buffer.
 const BYTES: usize = 512;
@@ -115,7 +115,7 @@ impl Place {
     fn write(&self, buffer: &mut [u8], numbers: &[i128]) {
         let size = self.dtype.size();
         for (at, number) in self.elements().into_iter().zip(numbers) {
-            buffer[at..][..size].copy_from_slice(&number.to_le_bytes()[..size]);
+            buffer[at..][..size].copy_from_slice(&bytes_of(*number, size));
         }
     }
 }
@@ -128,10 +128,13 @@ fn is_signed(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64)
 }
 
-/// Reads a little-endian integer.
+/// Reads an integer in the byte order of this machine.
 fn read(bytes: &[u8], dtype: DType) -> i128 {
     let mut wide = [0; 16];
     wide[..dtype.size()].copy_from_slice(&bytes[..dtype.size()]);
+    if cfg!(target_endian = "big") {
+        wide[..dtype.size()].reverse();
+    }
     let (number, unused) = (i128::from_le_bytes(wide), 128 - 8 * dtype.size());
     match is_signed(dtype) {
         true => number << unused >> unused,
@@ -501,7 +504,7 @@ impl Case {
 
 /// Returns the number that the type stores for the low bits of `number`.
 fn narrow(number: i128, dtype: DType) -> i128 {
-    read(&number.to_le_bytes(), dtype)
+    read(&bytes_of(number, dtype.size()), dtype)
 }
 
 /// Draws a case, runs it and checks the result.

@@ -11,7 +11,8 @@
 //! | huge | each number of workers x in place, out of place | | |
 //!
 //! The numbers of workers are 1 to 64 for small cases, 1 to 8 for medium cases, and fewer for large
-//! and huge cases.
+//! and huge cases. The variable `MOST_WORKERS` leaves out larger numbers, for slow runs under
+//! ThreadSanitizer and Miri.
 //!
 //! Plans are made for small, medium and large cases, for the crate's choice and for each schedule
 //! that divides the case. A plan is run with numbers of workers that increase and then decrease.
@@ -21,7 +22,7 @@
 //! ([`super::legal`]). Each call of the crate's choice with contiguous tensors checks that its
 //! route is the route of `explain`, except where the crate allocates the result.
 
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use ndscatter::{
     Bounds, CacheMode, CallingThread, InstructionSet, Reduction, Route, ScatterPlan, Schedule,
@@ -42,29 +43,38 @@ use crate::common::random::Random;
 use crate::common::scatters::Hits;
 use crate::with_element;
 
+/// Returns the numbers of workers that are at most the variable `MOST_WORKERS`. `all` is ascending.
+fn at_most(all: &'static [usize]) -> &'static [usize] {
+    static MOST: LazyLock<usize> = LazyLock::new(|| match std::env::var("MOST_WORKERS") {
+        Ok(most) => most.parse().expect("MOST_WORKERS is a number"),
+        Err(_) => usize::MAX,
+    });
+    &all[..all.partition_point(|&workers| workers <= *MOST)]
+}
+
 /// Number of marked elements around tensors. They also shift addresses.
 const MARGIN: usize = 3;
 
 impl Size {
     /// Returns the numbers of workers: small numbers, primes, powers of two and their neighbours.
     pub(super) fn workers(self) -> &'static [usize] {
-        match self {
+        at_most(match self {
             Self::Tiny => &[3],
             Self::Small => &[1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 48, 63, 64],
             Self::Medium => &[1, 2, 3, 4, 5, 6, 7, 8],
             Self::Large => &[1, 2, 3, 5, 8, 64],
             Self::Huge => &[1, 2, 3, 8],
-        }
+        })
     }
 
     /// Returns the numbers of workers for the runs of one plan, in ascending order.
     fn workers_of_plans(self) -> &'static [usize] {
-        match self {
+        at_most(match self {
             Self::Tiny | Self::Huge => &[],
             Self::Small => &[1, 2, 3, 5, 8, 13, 64],
             Self::Medium => &[1, 2, 3, 8],
             Self::Large => &[2, 3],
-        }
+        })
     }
 }
 

@@ -275,7 +275,11 @@ def threads_of_the_frameworks(pool: ThreadPoolExecutor, problems: list[Problem])
         for call in itertools.chain(*calls):
             call.run()
 
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    # The first calls come from one thread: the frameworks have stopped forever when 16 threads made their first calls.
+    caller(0)
     list(pool.map(caller, range(CALLERS)))
+    faulthandler.cancel_dump_traceback_later()
     return threads()
 
 

@@ -9,7 +9,7 @@ shape. The test fails in these cases:
   to its output;
 - a window of calls does not end in time (the test then prints the stack of each thread);
 - the resident memory grows by more than `ROOM` bytes between the end of the warm-up and the end of the test;
-- the process has more threads than those of the frameworks and `ndscatter.threads()` together;
+- the process has more threads than those of the frameworks, `ndscatter.threads()` and `SPARE` together;
 - an entry point did not run on ndscatter's kernels.
 
     adapters/soak/run.sh [SECONDS]      builds the packages and runs this test; one hour by default
@@ -57,6 +57,8 @@ ROOM = 64 << 20
 # several threads.
 SIZES = [(9, 4, 7), (300, 16, 500), (5000, 7, 3000), (20_000, 32, 30_000)]
 
+# Number of threads that the frameworks may start later. Their number differs by one between runs.
+SPARE = 2
 # Smallest time of the warm-up in seconds. The memory of the allocators grows during this time.
 WARM_UP = 30
 
@@ -288,7 +290,7 @@ def soak(seconds: float) -> list[str]:
     problems = [Problem(np.random.default_rng(1), *size) for size in SIZES]
     with ThreadPoolExecutor(CALLERS) as pool:
         of_frameworks = threads_of_the_frameworks(pool, problems)
-        limit = of_frameworks + ndscatter.threads()
+        limit = of_frameworks + ndscatter.threads() + SPARE
         gc.collect()
         calls = [call for p in problems for each in (numpy_calls, torch_calls, host_calls) for call in each(p)]
         print(f"{len(calls)} calls, {CALLERS} callers, {of_frameworks} threads of the frameworks alone", flush=True)
@@ -320,7 +322,7 @@ def soak(seconds: float) -> list[str]:
         f"{made} calls; on ndscatter: {in_torch} of PyTorch, {in_hosts[0]} of ONNX Runtime, {in_hosts[1]} of OpenVINO\n"
         f"memory: {memory[0] >> 20} MiB after the warm-up, {grown / 2**20:+.1f} MiB at the end (limit {ROOM >> 20})\n"
         f"threads: {most[0]} after the warm-up, {most[-1]} at the end, limit {of_frameworks} of the frameworks + "
-        f"{ndscatter.threads()} of ndscatter's pool"
+        f"{ndscatter.threads()} of ndscatter's pool + {SPARE}"
     )
     return faults
 

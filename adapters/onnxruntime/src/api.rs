@@ -8,6 +8,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
+use ndscatter::ScatterError;
 use ndscatter_host::HostTask;
 use ort_sys::{
     OrtApi, OrtApiBase, OrtCustomOp, OrtCustomOpDomain, OrtKernelContext, OrtKernelInfo,
@@ -84,7 +85,8 @@ impl Api {
             Ok(()) => OrtStatusPtr(null_mut()),
             Err(Failure::Host(status)) => OrtStatusPtr(status),
             Err(Failure::Own(code, message)) => {
-                let message = CString::new(format!("ndscatter: {message}")).unwrap_or_default();
+                let message = CStr::from_bytes_until_nul(message.as_bytes());
+                let message = message.unwrap_or(c"ndscatter: out of memory");
                 // SAFETY: the message ends in a NUL, and the host copies it.
                 unsafe { ((*self.table).CreateStatus)(code, message.as_ptr()) }
             }
@@ -544,6 +546,8 @@ impl Api {
                 position,
                 &raw mut len,
             ))?;
+            let reserved = bytes.try_reserve(len);
+            reserved.map_err(|_| ScatterError::OutOfMemory { bytes: len })?;
             bytes.resize(before + len, 0);
             let room: *mut c_void = bytes[before..].as_mut_ptr().cast();
             check(((*self.table).GetStringTensorElement)(

@@ -58,7 +58,10 @@ impl Plans {
         if plans.len() == KEPT {
             plans.remove(0);
         }
-        plans.push((key.clone(), Arc::clone(&made)));
+        // Without memory for the list, the plan serves only this run.
+        if plans.try_reserve(1).is_ok() {
+            plans.push((key.clone(), Arc::clone(&made)));
+        }
         Ok(made)
     }
 }

@@ -46,7 +46,7 @@ impl Strings<'_> {
             TensorView::contiguous(&updates, &self.updates.shape)?,
         )?;
         if !joins {
-            return Ok(Work::Moves(last.to_vec()));
+            return Ok(Work::Moves(last));
         }
         // Gathers the positions of the elements of data, counted from 1. The result is one position
         // per update: the position of its destination, or 0 if the update is skipped.
@@ -56,7 +56,7 @@ impl Strings<'_> {
             self.indices,
         )?;
         Ok(Work::Joins {
-            destinations: destinations.to_vec(),
+            destinations,
             with_self: attributes.include_self,
         })
     }
@@ -103,10 +103,9 @@ impl Strings<'_> {
                 destinations,
                 with_self,
             } => {
-                // Groups the updates by destination. The sort is stable, so the updates of one
-                // destination keep their order.
-                let mut order: Vec<usize> = (0..destinations.len()).collect();
-                order.sort_by_key(|&update| destinations[update]);
+                // Groups the updates by destination. The updates of one destination keep their order.
+                let mut order = numbers(0, destinations.len())?;
+                order.sort_unstable_by_key(|&update| (destinations[update], update));
                 let mut groups = order
                     .chunk_by(|&a, &b| destinations[a] == destinations[b])
                     .peekable();
@@ -150,13 +149,13 @@ pub(crate) enum Work {
     /// position of the string that is copied. A position below the number of elements of data is a
     /// position in data. Positions in updates follow: the first update has the number of elements
     /// of data as its position.
-    Moves(Vec<usize>),
+    Moves(ndscatter::Tensor<usize>),
     /// Destinations of the strings that a scatter with the reduction add concatenates. For each
     /// update, `destinations` has the position of the update's destination in data, counted from 1,
     /// or 0 if the update is skipped. The field `with_self` states whether each concatenated string
     /// begins with the existing string.
     Joins {
-        destinations: Vec<usize>,
+        destinations: ndscatter::Tensor<usize>,
         with_self: bool,
     },
 }

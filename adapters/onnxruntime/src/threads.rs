@@ -132,6 +132,7 @@ impl<'k> HostPool<'k> {
                 return;
             }
             if let Ok(mut seen) = seen.lock()
+                && seen.threads.try_reserve(1).is_ok()
                 && seen.threads.insert(thread::current().id())
             {
                 seen.last = Instant::now();

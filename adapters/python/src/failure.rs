@@ -166,6 +166,22 @@ pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> PyErr {
     raised
 }
 
+/// Collects the items of an iterator. Returns a MemoryError if there is no memory for the vector.
+pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
+    let mut all = Vec::new();
+    for item in items {
+        all.try_reserve(1).map_err(|_| out_of_memory::<T>())?;
+        all.push(item?);
+    }
+    Ok(all)
+}
+
+#[cold]
+fn out_of_memory<T>() -> PyErr {
+    let bytes = size_of::<T>();
+    Failure(ScatterError::OutOfMemory { bytes }).into()
+}
+
 /// Converts a Python integer that is a size, an axis or a number of threads. An integer that is too
 /// large for the type `T`, or negative for a type without negative numbers, is a ValueError.
 pub(crate) fn integer<T>(object: &Bound<'_, PyAny>) -> PyResult<T>

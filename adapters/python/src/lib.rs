@@ -46,6 +46,9 @@ mod writes;
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Loads numpy's table of functions. The crate `numpy` would otherwise import it in the first call.
+    // If the first call ran while the interpreter ends, this import would fail, and panic.
+    numpy::dtype::<f64>(module.py());
     about::register(module)?;
     scatter::register(module)?;
     gather::register(module)?;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Source, note_written};
 use crate::docs::docs;
-use crate::failure::{Failure, foreign, optional_integer};
+use crate::failure::{Failure, collect, foreign, optional_integer};
 use crate::operands;
 use crate::options::choose;
 use crate::threads::{execution, run};
@@ -76,14 +76,8 @@ pub(crate) fn move_rows<'py>(
     let (from, to) = (Source::of(src)?, Source::of(dst)?);
     let (from, to) = (operands::indices(from)?, operands::indices(to)?);
     let read = |source: Source<'py>| operands::in_place(source.read()?);
-    let arrays = sources
-        .into_iter()
-        .map(read)
-        .collect::<PyResult<Vec<Array<'_>>>>()?;
-    let views = arrays
-        .iter()
-        .map(Array::view_mut)
-        .collect::<PyResult<Vec<_>>>()?;
+    let arrays = collect(sources.into_iter().map(read))?;
+    let views = collect(arrays.iter().map(Array::view_mut))?;
     let elements = arrays.iter().map(Array::len);
     let elements = elements.fold(0, usize::saturating_add);
     let (from, to) = (from.view()?, to.view()?);
@@ -96,14 +90,14 @@ fn written<'py>(tensors: &Bound<'py, PyAny>) -> PyResult<Vec<Source<'py>>> {
     let py = tensors.py();
     let is_array = tensors.hasattr(intern!(py, "__dlpack__"));
     if is_array.map_err(|error| foreign(py, error))? {
-        return Ok(vec![Source::of_written("tensors", tensors)?]);
+        return collect([Source::of_written("tensors", tensors)].into_iter());
     }
     let each = |item: PyResult<Bound<'py, PyAny>>| {
         let item = item.map_err(|error| foreign(py, error))?;
         Source::of_written("tensors", &item)
     };
     let items = tensors.try_iter().map_err(|error| foreign(py, error))?;
-    items.map(each).collect()
+    collect(items.map(each))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

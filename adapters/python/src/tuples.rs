@@ -78,8 +78,12 @@ pub(crate) fn positions(
     if share >= to.len() {
         return tuples.fill(sizes, 0, to);
     }
+    let mut shares = Vec::new();
+    if shares.try_reserve_exact(to.len().div_ceil(share)).is_err() {
+        return tuples.fill(sizes, 0, to);
+    }
+    shares.extend(to.chunks_mut(share).map(Mutex::new));
     let are_inside = AtomicBool::new(true);
-    let shares: Vec<_> = to.chunks_mut(share).map(Mutex::new).collect();
     pool.run(shares.len(), &|number| {
         let is_inside = shares
             .get(number)

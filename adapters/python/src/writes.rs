@@ -13,7 +13,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::array::{Array, Dims, Source, note_written};
 use crate::docs::docs;
-use crate::failure::{Failure, optional_integer};
+use crate::failure::{Failure, collect, optional_integer};
 use crate::operands;
 use crate::options::{Meaning, choose};
 use crate::threads::{execution, run};
@@ -198,10 +198,7 @@ fn run_all(
     arrays: &[Arrays<'_>],
     call: impl FnOnce(&mut [Write<'_>]) -> Result<(), ScatterError> + Send,
 ) -> PyResult<()> {
-    let mut writes = arrays
-        .iter()
-        .map(Arrays::view)
-        .collect::<PyResult<Vec<_>>>()?;
+    let mut writes = collect(arrays.iter().map(Arrays::view))?;
     let elements = arrays.iter().map(|arrays| arrays.updates.len());
     let elements = elements.fold(0, usize::saturating_add);
     run(py, elements, || call(&mut writes))?.map_err(Failure)?;
@@ -231,10 +228,10 @@ impl<'py> Places<'_, 'py> {
         let scatter = scatter.execution(execution(self.threads)?);
         let indices = Source::of(self.indices)?;
         let sources = requests.iter().map(Request::sources);
-        let sources = sources.collect::<PyResult<Vec<_>>>()?;
+        let sources = collect(sources)?;
         let indices = operands::indices(indices)?;
         let arrays = sources.into_iter().map(Sources::read);
-        let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+        let mut arrays = collect(arrays)?;
         for arrays in &mut arrays {
             let expected = operator.updates_shape(arrays.data.shape(), indices.shape());
             arrays.fit_updates(&expected.map_err(Failure)?);
@@ -253,9 +250,9 @@ pub(crate) fn write_planned<'py>(
 ) -> PyResult<()> {
     let execution = execution(threads)?;
     let sources = writes.iter().map(|write| write.get().request(py).sources());
-    let sources = sources.collect::<PyResult<Vec<_>>>()?;
+    let sources = collect(sources)?;
     let arrays = sources.into_iter().map(Sources::read);
-    let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+    let mut arrays = collect(arrays)?;
     for arrays in &mut arrays {
         arrays.fit_updates(plan.updates_shape());
     }
@@ -466,7 +463,7 @@ pub(crate) fn write_all<'py>(
         threads,
     };
     let requests = writes.iter().map(|write| write.get().request(py));
-    places.write(&requests.collect::<Vec<_>>())
+    places.write(&collect(requests.map(Ok))?)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,5 +1,7 @@
 """Tests DLPack tensors of other libraries as outputs, and malformed tensors."""
 
+import datetime
+
 import numpy as np
 import pytest
 
@@ -212,3 +214,39 @@ def test_pairs_of_four_bits_are_moved():
     with pytest.raises(TypeError, match="type code 16 with 4 bits and lanes 1"):
         ndscatter.scatter_update(data, [0], updates, out=data)
     assert data.array.tolist() == [0x12, 0x34, 0x78]
+
+
+def used_capsule():
+    """Returns a capsule whose tensor a library has taken over."""
+    capsule = np.zeros(3).__dlpack__()
+    np.from_dlpack(Exporting(capsule))
+    return capsule
+
+
+class Exporting:
+    """An object whose `__dlpack__` returns a given object."""
+
+    def __init__(self, exported):
+        self.exported = exported
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **options):
+        return self.exported
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: np.zeros(3), lambda: datetime.datetime_CAPI, used_capsule])
+def test_exports_that_are_no_tensor(make):
+    """`__dlpack__` returns None, an array, a capsule of another kind, or a capsule that was used."""
+    exporting, data = Exporting(make()), np.zeros(3)
+    for call in (
+        lambda: ndscatter.gather(exporting, [0]),
+        lambda: ndscatter.gather(data, exporting),
+        lambda: ndscatter.scatter_update(data, [0], exporting, out=data),
+        lambda: ndscatter.gather(data, [0, 1, 2], out=exporting),
+        lambda: ndscatter.move_rows(exporting, [0], [1]),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()
+    assert not data.any()

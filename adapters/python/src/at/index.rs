@@ -95,6 +95,8 @@ fn tuples<'py>(parts: &Bound<'py, PyTuple>) -> Option<Listed<'py>> {
         if first.is_some_and(|first: &Array<'_>| first.shape() != array.shape()) {
             return None;
         }
+        // Without memory for the list, numpy's own loop runs the call.
+        arrays.try_reserve(1).ok()?;
         arrays.push(array);
     }
     match arrays.len() {

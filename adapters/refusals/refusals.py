@@ -1,0 +1,49 @@
+"""Runs calls in which memory allocations of one shared library fail (see refuse.cpp).
+
+`run` starts a process that can call the other functions. A test file starts itself this way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+# Largest number of allocations that a tested call may make.
+MOST = 300
+
+
+def run(script: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Compile refuse.cpp into a folder, and run the script with it and with these environment variables."""
+    library = folder / "refuse.so"
+    source = Path(__file__).with_name("refuse.cpp")
+    subprocess.run(["c++", "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    environment = {**os.environ, **variables, "LD_PRELOAD": str(library)}
+    return subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120)
+
+
+def watch(library: str) -> ctypes.CDLL:
+    """Make allocations of the loaded library fail whose path contains this text."""
+    refusals = ctypes.CDLL(None)
+    assert refusals.refusals_watch(library.encode()) == 1, f"no library {library} is loaded"
+    return refusals
+
+
+def attempts(refusals: ctypes.CDLL, call: Callable[[], Any], follow: bool) -> Iterator[tuple[int, Any, Exception | None]]:
+    """Make the call once for each of its allocations, which fails, and with `follow` also all later allocations of the
+    call. Yield the number of the allocation, and the result or the exception."""
+    for number in range(1, MOST):
+        result, raised = None, None
+        refusals.refusals_start(number, follow)
+        try:
+            result = call()
+        except Exception as error:
+            raised = error
+        if refusals.refusals_stop() == 0:
+            return
+        yield number, result, raised
+    raise AssertionError(f"a call makes more than {MOST} allocations")

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the Python package and the extension for OpenVINO, installs both into one virtual environment, and runs the soak
+# test in soak.py for a number of seconds, one hour by default.
+#
+# The virtual environment is in cargo's target folder, and later runs use it again. This script requires Linux, Rust, a
+# C++ compiler, Python 3.11 or newer and access to PyPI.
+#
+#   adapters/soak/run.sh [SECONDS]
+set -euo pipefail
+export PYTHONDONTWRITEBYTECODE=1
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-../target}
+target=$(mkdir -p "$target" && cd "$target" && pwd)
+environment=$target/soak
+./environment.sh "$environment" python/tests/requirements.txt openvino/tests/requirements.txt
+
+install() {
+    PATH=$environment/bin:$PATH "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+        --no-build-isolation --force-reinstall "$@"
+}
+# The same target folders as in python/check.sh and openvino/check.sh, so that cargo builds nothing twice.
+CARGO_TARGET_DIR=$target/python/cargo install ./python
+install "--config-settings=build-dir=$target/openvino/build-soak" "--config-settings=cmake.define.cargo_target=$target" \
+    ./openvino
+"$environment/bin/python" -m ndscatter.torch build
+"$environment/bin/python" soak/soak.py "$@"

@@ -4,6 +4,8 @@
 //! After an error, the outputs have their old values. After each attempt, the process uses as many
 //! bytes as before, apart from scratch memory that `release_scratch` frees.
 //!
+//! The same calls, without refused allocations, run on threads with small stacks.
+//!
 //! Allocations of the pools themselves are not refused. Threads of the system and rayon end the
 //! process if such an allocation fails.
 
@@ -61,6 +63,32 @@ fn pools() -> [Box<dyn Pool>; 3] {
     ]
 }
 
+/// Environment variable of a process that makes each call once, without refused allocations.
+const ONCE: &str = "NDSCATTER_TEST_ONCE";
+
+/// Size in bytes of small stacks.
+const SMALL_STACK: &str = "131072";
+
+/// Makes all calls of this file on threads with small stacks: the calling threads, and the workers
+/// of the pools. An overflow ends the process.
+#[test]
+fn small_stacks() {
+    if std::env::var_os(ONCE).is_some() {
+        return;
+    }
+    let _turn = turn();
+    let this = std::env::current_exe().expect("the test binary has a path");
+    // With one thread, the tests would run on the main thread, which has a large stack.
+    let ran = std::process::Command::new(this)
+        .args(["all_threads::", "--test-threads=2"])
+        .env("RUST_MIN_STACK", SMALL_STACK)
+        .env(ONCE, "1")
+        .output()
+        .expect("the test binary runs");
+    let said = [ran.stdout, ran.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(ran.status.success(), "{}{}", said[0], said[1]);
+}
+
 /// Makes a call once for each of its allocations, which is then refused. `start` has the outputs
 /// before the call. The call may return a result in addition.
 fn check<W: Clone + PartialEq, R: PartialEq + Debug>(
@@ -69,6 +97,10 @@ fn check<W: Clone + PartialEq, R: PartialEq + Debug>(
     call: impl Fn(&mut W) -> Result<R, ScatterError>,
 ) {
     let mut wanted = start.clone();
+    if std::env::var_os(ONCE).is_some() {
+        let done = call(&mut wanted).map(drop);
+        return done.unwrap_or_else(|error| panic!("{}: {error}", name()));
+    }
     let expected = call(&mut wanted).unwrap_or_else(|error| panic!("{}: {error}", name()));
     let mut written = start.clone();
     let mut number = 1;
@@ -124,6 +156,9 @@ fn check_group(name: &str, least: [usize; 2], group: impl Fn(&dyn Pool)) {
     }
     let [calls, tasks] = [0, 1].map(|part| refused()[part] - before[part]);
     let ran = TASKS.load(Relaxed) - ran;
+    if std::env::var_os(ONCE).is_some() {
+        return;
+    }
     println!("{name}: {calls} allocations refused in calls, {tasks} in {ran} tasks");
     assert!(
         calls >= least[0],

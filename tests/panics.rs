@@ -1,7 +1,7 @@
 //! Panics in code of the caller: in the n-th clone of an element, in the n-th drop, and in a pool.
 //!
-//! After a panic, no element has been dropped twice, none is lost unless the method may leak its
-//! result, and the next call gives the right result. `it/concurrency` tests larger calls.
+//! After a panic, no element has been dropped twice. No element is lost, unless the method may leak
+//! its result. The next call gives the right result. `it/concurrency` tests larger calls.
 
 mod common;
 
@@ -197,7 +197,7 @@ enum Panics {
     Before,
     Between,
     After,
-    /// The pool panics on a thread of its own, while other threads run tasks.
+    /// The pool panics on one of its threads, while other threads run tasks.
     OnAThread,
 }
 

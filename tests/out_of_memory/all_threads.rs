@@ -1,8 +1,8 @@
 //! Refused allocations on all threads of a call: each allocation of each operator, schedule and
 //! method is refused once, on the calling thread or in a task of a pool.
 //!
-//! After an error, the outputs have their old values. After each attempt, the process uses as many
-//! bytes as before, apart from scratch memory that `release_scratch` frees.
+//! After an error, the outputs have their old values. No attempt leaves memory in use, apart from
+//! scratch memory that `release_scratch` frees.
 //!
 //! The same calls, without refused allocations, run on threads with small stacks.
 //!

@@ -359,7 +359,7 @@ impl Graded {
     fn check(&self, options: &Options<'_>) {
         let scatter = options.scatter();
         let gradient = || self.gradient.view();
-        let name = |what: &'static str| move || format!("{what}, {}", describe(&options));
+        let name = |what: &'static str| move || format!("{what}, {}", describe(options));
         let start = (self.data.buffer.clone(), self.updates.buffer.clone());
         check(&name("allocated"), &(), |()| {
             let made = scatter.backward(gradient(), self.forward(), self.indices.typed(), 0.5)?;

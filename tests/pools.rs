@@ -470,9 +470,10 @@ mod system {
     /// Makes every later call of `madvise` by this thread, and by threads that it starts, fail.
     fn refuse_madvise() {
         // The filter loads the number of the system call, compares it, and returns an action.
-        let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-        let compare = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-        let action = (libc::BPF_RET | libc::BPF_K) as u16;
+        let code = |bits: u32| u16::try_from(bits).expect("codes have 16 bits");
+        let load = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
+        let compare = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
+        let action = code(libc::BPF_RET | libc::BPF_K);
         let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
         let madvise = u32::try_from(libc::SYS_madvise).expect("a small number");
         let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
@@ -518,7 +519,8 @@ mod system {
                 TensorView::contiguous(&case.indices, &[TUPLES, 1]).expect("a view"),
                 TensorView::contiguous(&case.updates, &[TUPLES]).expect("a view"),
             );
-            assert!(made.expect("a valid call").into_vec() == case.expected);
+            let made = made.expect("a valid call").into_vec();
+            assert!(made == case.expected, "an allocated result");
             ndscatter::release_scratch();
         }
     }

@@ -184,3 +184,78 @@ fn a_machine_that_is_set_is_used_and_changes_no_bit() {
         assert!(result == expected, "{text}");
     }
 }
+
+/// Writes the detected machine to the file that the environment names, and prints the result.
+/// Another test runs it in child processes.
+#[test]
+fn child_that_writes() {
+    if let Some(path) = std::env::var_os(WRITTEN) {
+        let written = Machine::detected().write(path);
+        println!("\nwritten: {written:?}");
+    }
+}
+
+/// Environment variable with the path of the file that a child process writes.
+const WRITTEN: &str = "NDSCATTER_TEST_WRITTEN";
+
+/// A limit of 512 or 1024 bytes for files, as a full disk has. Without the trap, the signal `XFSZ`
+/// would end the process.
+#[cfg(unix)]
+const LIMITED: &str = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+
+/// Returns the files in `folder`, sorted.
+#[cfg(unix)]
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    files
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_an_error_and_the_old_file_survives() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("full");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (old, link, new) = (folder.join("old"), folder.join("link"), folder.join("new"));
+    let text = "wake = 5000\n".repeat(3);
+    std::fs::write(&old, &text).expect("a file");
+    std::os::unix::fs::symlink("old", &link).expect("a link");
+    let before = files_in(&folder);
+    for path in [&old, &link, &new] {
+        let this = std::env::current_exe().expect("the test binary has a path");
+        let ran = Command::new("sh")
+            .args(["-c", LIMITED])
+            .arg(this)
+            .args(["--exact", "child_that_writes", "--nocapture"])
+            .env(WRITTEN, path)
+            .output()
+            .expect("the test binary runs");
+        let said = String::from_utf8(ran.stdout).expect("text");
+        let error = format!("written: Err(File {{ path: {path:?}, source: Os {{ code: 27");
+        assert!(said.contains(&error), "{said}");
+        assert_eq!(files_in(&folder), before, "no new file, no file less");
+        let kept = std::fs::read_to_string(&old).expect("the old file");
+        assert_eq!(kept, text, "{}: the old file", path.display());
+    }
+    // Without the limit, the file behind the link is replaced.
+    Machine::detected().write(&link).expect("an empty disk");
+    assert!(link.is_symlink(), "the link is kept");
+    let read = Machine::read(&old).expect("a machine");
+    assert_eq!(&read, Machine::detected(), "the new description");
+    assert_eq!(files_in(&folder), before, "no temporary file remains");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_without_space_is_an_error() {
+    let refused = Machine::detected()
+        .write("/dev/full")
+        .expect_err("no space");
+    let text = refused.to_string();
+    assert!(text.starts_with("/dev/full: No space left"), "{text}");
+    let kind = std::os::unix::fs::FileTypeExt::is_char_device;
+    let device = std::fs::metadata("/dev/full").expect("a device");
+    assert!(kind(&device.file_type()), "the device is not replaced");
+}

@@ -1,4 +1,4 @@
-//! Failed starts of threads, forks, and pools that break their contract. Calls run on the calling
+//! Failed starts of threads, forks, refused huge pages, and pools that break their contract. Calls run on the calling
 //! thread, or return an error that reports what the pool did.
 //!
 //! Rayon has one global pool per process, so each case runs in a separate process. The test starts
@@ -240,6 +240,8 @@ fn child_process() {
 mod system {
     #![expect(unsafe_code, reason = "limits and forks are calls of the system")]
 
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     pub(crate) fn play(part: &str) {
@@ -253,6 +255,8 @@ mod system {
             "fork_before_use" => fork_before_use(),
             "fork_of_the_programs_pool" => fork_of_the_programs_pool(),
             "fork_during_the_start" => fork_during_the_start(),
+            "fork_during_calls" => fork_during_calls(),
+            "no_huge_pages" => no_huge_pages(),
             part => panic!("unknown case {part}"),
         }
     }
@@ -428,6 +432,96 @@ mod system {
                 in_a_child("while the pool starts", || case.check("the child"));
                 first.join().expect("the first call succeeds");
             });
+        }
+    }
+
+    #[test]
+    fn forks_during_calls_do_not_hang() {
+        super::play("fork_during_calls", &[]);
+    }
+
+    /// Forks at different times while two other threads make calls. A lock that one of them holds
+    /// at the fork stays locked in the child.
+    fn fork_during_calls() {
+        let case = Case::new();
+        case.check("before any fork");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        case.check("beside forks");
+                    }
+                });
+            }
+            for turn in 0..8_u64 {
+                std::thread::sleep(Duration::from_micros(turn * 1500));
+                in_a_child("during calls", || {
+                    case.check("the child");
+                    ndscatter::release_scratch();
+                    case.check("the child again");
+                });
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        case.check("the parent, after forks");
+    }
+
+    /// Makes every later call of `madvise` by this thread, and by threads that it starts, fail.
+    fn refuse_madvise() {
+        // The filter loads the number of the system call, compares it, and returns an action.
+        let code = |bits: u32| u16::try_from(bits).expect("codes have 16 bits");
+        let load = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
+        let compare = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
+        let action = code(libc::BPF_RET | libc::BPF_K);
+        let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+        let madvise = u32::try_from(libc::SYS_madvise).expect("a small number");
+        let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let mut steps = [
+            step(load, 0, 0, 0),
+            step(compare, 0, 1, madvise),
+            step(action, 0, 0, refused),
+            step(action, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let filter = libc::sock_fprog {
+            len: 4,
+            filter: steps.as_mut_ptr(),
+        };
+        // SAFETY: the first call takes numbers. The second call reads the filter and its four steps,
+        // which live until it returns.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                | libc::prctl(
+                    libc::PR_SET_SECCOMP,
+                    libc::SECCOMP_MODE_FILTER,
+                    &raw const filter,
+                )
+        };
+        assert_eq!(done, 0, "a filter of system calls");
+        // SAFETY: an empty range of pages is never accessed.
+        let refused = unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_HUGEPAGE) };
+        assert_eq!(refused, -1, "the filter refuses the call");
+    }
+
+    #[test]
+    fn calls_run_without_huge_pages() {
+        super::play("no_huge_pages", &[]);
+    }
+
+    /// The output and the scratch memory are large enough that a call requests huge pages.
+    fn no_huge_pages() {
+        let case = Case::new();
+        refuse_madvise();
+        for _ in 0..2 {
+            case.check("in place");
+            let made = Scatter::nd().reduction(Reduction::Add).allocate(
+                TensorView::contiguous(&vec![1.0; ELEMENTS], &[ELEMENTS]).expect("a view"),
+                TensorView::contiguous(&case.indices, &[TUPLES, 1]).expect("a view"),
+                TensorView::contiguous(&case.updates, &[TUPLES]).expect("a view"),
+            );
+            let made = made.expect("a valid call").into_vec();
+            assert!(made == case.expected, "an allocated result");
+            ndscatter::release_scratch();
         }
     }
 }

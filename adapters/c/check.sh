@@ -31,7 +31,15 @@ check_valgrind() {
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
         "$check/test-valgrind" || passed=false
     cat "$check"/valgrind.* >&2
+    check_unloading || passed=false
     $passed && [[ -z $(cat "$check"/valgrind.*) ]]
+}
+
+# Runs the program that unloads the library while calls run. The leak check is off: valgrind would
+# report the memory of the library's threads, which still run at the end of the process.
+check_unloading() {
+    cc "${flags[@]}" adapters/c/tests/unload/unload.c -Wl,-rpath,"$check" -ldl -o "$check/unload"
+    valgrind -q --fair-sched=yes --error-exitcode=1 "$check/unload"
 }
 
 # Runs the C tests with the static library. AddressSanitizer instruments the tests

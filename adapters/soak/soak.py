@@ -278,7 +278,8 @@ def threads_of_the_frameworks(pool: ThreadPoolExecutor, problems: list[Problem])
             call.run()
 
     faulthandler.dump_traceback_later(PATIENCE, exit=True)
-    # The first calls come from one thread: the frameworks have stopped forever when 16 threads made their first calls.
+    # The first calls come from one thread. One start in ten has stopped forever when 16 threads made the first calls,
+    # in functions of PyTorch and OpenVINO. The cause is unknown.
     caller(0)
     list(pool.map(caller, range(CALLERS)))
     faulthandler.cancel_dump_traceback_later()

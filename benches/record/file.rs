@@ -99,7 +99,11 @@ impl Record {
             serde_json::to_string(&self.machine).map_err(failed)?,
             entries.map_err(failed)?.join(",\n")
         );
-        std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+        // A full disk leaves the record of the problems before.
+        let unfinished = path.with_extension("part");
+        std::fs::write(&unfinished, text)
+            .and_then(|()| std::fs::rename(&unfinished, path))
+            .map_err(|e| format!("{}: {e}", path.display()))
     }
 }
 

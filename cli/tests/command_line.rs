@@ -360,6 +360,58 @@ fn files_that_cannot_be_written() {
     }
 }
 
+/// A disk without space is a limit of 512 or 1024 bytes for files. The result has 4 KiB.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let folder = Folder::new("full_disk");
+    folder.store_three_tuples();
+    folder.store("D.npy", npy("<f4", false, "(1024,)", &[0; 4096]));
+    folder.store("O.npy", "the old file");
+    let files = folder.files();
+    // With the trap, a write beyond the limit fails. Without it, a signal ends the program.
+    for trap in ["trap '' XFSZ;", ""] {
+        let limited = format!("{trap} ulimit -c 0; ulimit -f 1; exec \"$0\" {TO_FILE}");
+        let output = Command::new("sh")
+            .args(["-c", &limited, env!("CARGO_BIN_EXE_scatter_npy")])
+            .current_dir(&folder.0)
+            .output()
+            .expect("the program can be started");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(folder.load("O.npy"), b"the old file", "{trap}");
+        if trap.is_empty() {
+            assert_eq!(output.status.code(), None, "ended by the signal");
+        } else {
+            assert_eq!(output.status.code(), Some(1), "{complaint}");
+            assert!(complaint.starts_with("error: O.npy: cannot be written: "));
+            assert_eq!(folder.files(), files, "no new file");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_without_space_is_an_error() {
+    let folder = Folder::new("full_device");
+    folder.store_three_tuples();
+    folder.fails(
+        &format!("{FILES} --out /dev/full"),
+        &["/dev/full: cannot be written: No space left"],
+    );
+    // The report, on standard output.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let output = Command::new(env!("CARGO_BIN_EXE_scatter_npy"))
+        .args(TO_FILE.split_whitespace())
+        .current_dir(&folder.0)
+        .stdout(full.expect("Linux has this device"))
+        .output()
+        .expect("the program can be started");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    let expected = "error: the report cannot be written: No space left";
+    assert!(complaint.starts_with(expected), "{complaint}");
+}
+
 #[test]
 fn command_lines_with_mistakes() {
     let folder = Folder::new("bad_arguments");

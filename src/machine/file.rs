@@ -7,6 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::slice::from_mut;
 use std::str::FromStr;
 
@@ -68,13 +69,38 @@ impl Machine {
 
     /// Writes the description of the machine to a file that [`read`](Self::read) can read.
     ///
+    /// A regular file is replaced only after the new file is complete: the description is first
+    /// written to a new file in the same folder, which then gets the name. If `path` is a link, the
+    /// file that it points to is replaced.
+    ///
     /// # Errors
     ///
-    /// [`MachineError::File`] if the file cannot be written.
+    /// [`MachineError::File`] if the file cannot be written. An existing regular file is then
+    /// unchanged.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), MachineError> {
         let path = path.as_ref();
-        fs::write(path, self.to_text()).map_err(|source| file_error(path, source))
+        replace(path, &self.to_text()).map_err(|source| file_error(path, source))
     }
+}
+
+/// Writes `text` to a temporary file next to the target file, and then renames it to the target
+/// file. A disk that is full therefore leaves the old file, which running programs may read.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let target = match fs::metadata(path) {
+        // The file that a link points to is replaced, and not the link.
+        Ok(existing) if existing.is_file() => fs::canonicalize(path)?,
+        // A device or a pipe would be replaced by a regular file.
+        Ok(_) => return fs::write(path, text),
+        Err(_) => path.to_owned(),
+    };
+    let mut unfinished = target.clone().into_os_string();
+    unfinished.push(format!(".{}.part", process::id()));
+    let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &target));
+    if written.is_err() {
+        // The error of the write is reported, and not an error of this removal.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
 }
 
 /// Reads the text of a regular file. Refuses other files, and files of more than [`MAX_BYTES`]

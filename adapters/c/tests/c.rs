@@ -157,3 +157,16 @@ fn refused_threads_are_requested_again() {
     }
     .build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
 }
+
+/// The program loads the library itself. With `--as-needed`, the linker does not add the library to
+/// the libraries that are loaded at the start.
+#[cfg(target_os = "linux")]
+#[test]
+fn calls_after_dlclose() {
+    Program {
+        name: "unload",
+        sources: &["tests/unload"],
+        ..TEST
+    }
+    .build_and_run(&["-DNDS_NO_DLPACK_HEADER", "-Wl,--as-needed"]);
+}

@@ -1,16 +1,23 @@
-//! A failed allocation of scratch memory is an error, never an abort. The tests make each large
-//! allocation of every schedule fail once. For runs of kept plans, gradients and errors, they make
-//! each allocation of any size fail once.
+//! A failed allocation is an error or a slower schedule, never an abort. The tests of this file
+//! refuse allocations of the thread that makes a call. They make each large allocation of every
+//! schedule fail once. For runs of kept plans, gradients and errors, they make each allocation of
+//! any size fail once. `all_threads` refuses allocations on all threads of a call.
 
-#![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
+#![allow(
+    unsafe_code,
+    reason = "a global allocator is an unsafe trait, and tensors are passed as raw parts"
+)]
 
+mod all_threads;
+mod allocator;
+#[path = "../common/mod.rs"]
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use allocator::{COUNTDOWN, LARGE, LEAST};
 use common::api::{Indices, Methods, Options};
 use common::elements::{Palette, Ref};
 use common::layouts::{Arrangement, Strided};
@@ -24,71 +31,6 @@ use ndscatter::{
     Gradients, MoveRows, Reduction, Scatter, ScatterError, ScatterPlan, Schedule, TensorView,
     TensorViewMut, Write, release_scratch,
 };
-
-/// Smallest size in bytes of the allocations that are counted and can fail.
-const LARGE: usize = 4096;
-
-/// An allocator that refuses one chosen allocation of the current thread.
-struct Refusing;
-
-thread_local! {
-    /// Number of allocations until one is refused, including that one. 0: none is refused.
-    static COUNTDOWN: Cell<usize> = const { Cell::new(0) };
-
-    /// Smallest size in bytes that is counted.
-    static LEAST: Cell<usize> = const { Cell::new(LARGE) };
-}
-
-fn refuses(size: usize) -> bool {
-    if size < LEAST.get() {
-        return false;
-    }
-    COUNTDOWN.with(|countdown| {
-        let left = countdown.get();
-        countdown.set(left.saturating_sub(1));
-        left == 1
-    })
-}
-
-// SAFETY: every method forwards its arguments to the system allocator, or returns null, which is a
-// valid result of an allocation.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if refuses(layout.size()) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
-        // forwarded unchanged.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if refuses(layout.size()) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
-        // forwarded unchanged.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if refuses(size) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
-        // forwarded unchanged.
-        unsafe { System.realloc(old, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
-        // forwarded unchanged.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
 
 /// Lets one test run at a time. Another test would otherwise use scratch buffers that this test
 /// left in the cache.

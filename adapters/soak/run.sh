@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python package and the extension for OpenVINO, installs both into one virtual environment, and runs the soak
-# test in soak.py for a number of seconds, one hour by default.
+# Builds the Python package and the extension for OpenVINO, and installs both into one virtual environment. Then runs the
+# soak test in soak.py for a number of seconds. The default is one hour.
 #
 # The virtual environment is in cargo's target folder, and later runs use it again. This script requires Linux, Rust, a
 # C++ compiler, Python 3.11 or newer and access to PyPI.

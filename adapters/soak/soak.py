@@ -49,7 +49,7 @@ CALLERS = 16
 HOST_THREADS = 2
 # A window of calls that takes longer than its time by this number of seconds is a deadlock.
 PATIENCE = 120
-# Maximum growth of the resident memory in bytes. Allocators may keep this amount: each caller has an arena of its own,
+# Maximum growth of the resident memory in bytes. Allocators may keep this amount: each caller has a separate arena,
 # and the largest result has 2.5 MB. A test of one hour makes millions of calls, so that a leak of 100 bytes in each call
 # exceeds this amount.
 ROOM = 64 << 20

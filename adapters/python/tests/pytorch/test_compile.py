@@ -70,6 +70,7 @@ def test_functions_that_run_on_the_kernels(backend, threads, spy):
     assert called == (CALLED[threads] if backend == "inductor" else set(CALLS))
 
 
+@pytest.mark.long
 def test_a_graph_compiled_before_and_after(spy):
     torch._dynamo.reset()
     g = torch.Generator().manual_seed(0)

@@ -194,6 +194,7 @@ extern "C" void add_all(PyObject** tables, long count, PyObject* index, PyObject
 """
 
 
+@pytest.mark.long
 def test_an_extension_that_holds_the_lock_of_python(tmp_path):
     """An extension calls `index_add_` in `at::parallel_for`, and holds Python's lock. Kernels that
     are Python functions would wait for the lock forever."""

@@ -245,6 +245,10 @@ fn a_full_disk_is_an_error_and_the_old_file_survives() {
     let read = Machine::read(&old).expect("a machine");
     assert_eq!(&read, Machine::detected(), "the new description");
     assert_eq!(files_in(&folder), before, "no temporary file remains");
+    // A link whose file is missing: the write makes the file.
+    std::fs::remove_file(&old).expect("the old file");
+    Machine::detected().write(&link).expect("an empty disk");
+    assert!(link.is_symlink() && old.is_file(), "the link is kept");
 }
 
 #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! Failed starts of threads, forks, refused huge pages, and pools that break their contract. Calls run on the calling
-//! thread, or return an error that reports what the pool did.
+//! Failed starts of threads, forks, refused huge pages, and pools that break their contract. Calls
+//! run on the calling thread, or return an error that reports what the pool did.
 //!
 //! Rayon has one global pool per process, so each case runs in a separate process. The test starts
 //! its own binary again, with the name of the case in the environment.

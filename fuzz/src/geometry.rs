@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use arbitrary::Unstructured;
+use ndscatter::DType;
 
 /// Returns the low `size` bytes of an integer, in the byte order of this machine.
 pub(crate) fn bytes_of(number: i128, size: usize) -> Vec<u8> {
@@ -12,6 +13,20 @@ pub(crate) fn bytes_of(number: i128, size: usize) -> Vec<u8> {
         bytes.reverse();
     }
     bytes
+}
+
+/// Reads an integer in the byte order of this machine. `bytes` has the size of the type.
+pub(crate) fn integer(bytes: &[u8], dtype: DType) -> i128 {
+    let mut wide = [0; 16];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    if cfg!(target_endian = "big") {
+        wide[..bytes.len()].reverse();
+    }
+    let (number, unused) = (i128::from_le_bytes(wide), 128 - 8 * bytes.len());
+    match dtype {
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => number << unused >> unused,
+        _ => number,
+    }
 }
 
 /// Shape and strides of a tensor. Strides count elements.

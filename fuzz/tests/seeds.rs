@@ -6,9 +6,15 @@
 //! The derived inputs are the same in every run. For slow runs, the variable `DERIVED_INPUTS` changes
 //! their number for each target, and `MOST_SEEDS` limits the number of seeds.
 
+#[path = "../../tests/common/random.rs"]
+#[allow(dead_code, reason = "the tests of the crate use more of this module")]
+mod random;
+
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+
+use random::Random;
 
 /// Number of derived inputs for each target, without the variable.
 const DERIVED: usize = if cfg!(miri) { 16 } else { 400 };
@@ -46,27 +52,6 @@ mod allocator {
     static ALLOCATOR: Aligned = Aligned;
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.bits() as u8
-    }
-}
-
 /// Returns the seeds of a target with their names, in the order of the names.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -85,17 +70,21 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
+fn byte(random: &mut Random) -> u8 {
+    u8::try_from(random.below(256)).expect("a number below 256")
+}
+
 /// Returns arbitrary bytes, or a seed in which some bytes are changed.
 fn derive(seeds: &[(String, Vec<u8>)], random: &mut Random) -> Vec<u8> {
     if random.below(2) == 0 {
         let len = random.below(LONGEST);
-        return (0..len).map(|_| random.byte()).collect();
+        return (0..len).map(|_| byte(random)).collect();
     }
     let mut bytes = seeds[random.below(seeds.len())].1.clone();
     for _ in 0..=random.below(8) {
         if !bytes.is_empty() {
             let at = random.below(bytes.len());
-            bytes[at] = random.byte();
+            bytes[at] = byte(random);
         }
     }
     bytes
@@ -121,7 +110,7 @@ fn replay(target: &str, fuzz: fn(&[u8])) {
     for (name, bytes) in seeds.iter().take(number("MOST_SEEDS", usize::MAX)) {
         run(&format!("the seed {name}"), bytes);
     }
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for number in 0..number("DERIVED_INPUTS", DERIVED) {
         let bytes = derive(&seeds, &mut random);
         run(&format!("the derived input {number}"), &bytes);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::slice::from_mut;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Machine, Vendor};
 
@@ -91,10 +92,15 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         Ok(existing) if existing.is_file() => fs::canonicalize(path)?,
         // A device or a pipe would be replaced by a regular file.
         Ok(_) => return fs::write(path, text),
+        // A link to a file that does not exist. The write makes this file.
+        Err(_) if path.is_symlink() => return fs::write(path, text),
         Err(_) => path.to_owned(),
     };
+    // Two calls that run at the same time use two temporary files.
+    static WRITES: AtomicUsize = AtomicUsize::new(0);
+    let number = WRITES.fetch_add(1, Ordering::Relaxed);
     let mut unfinished = target.clone().into_os_string();
-    unfinished.push(format!(".{}.part", process::id()));
+    unfinished.push(format!(".{}-{number}.part", process::id()));
     let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &target));
     if written.is_err() {
         // The error of the write is reported, and not an error of this removal.

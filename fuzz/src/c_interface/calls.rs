@@ -10,8 +10,9 @@ use ndscatter_c::*;
 
 use super::failures;
 use super::options::{self, Meaning};
-use super::reference::{Call, Operator, integer, same, step};
+use super::reference::{Call, Operator, same, step};
 use super::tensor::{Claim, Given, MOST_ELEMENTS, Tensor};
+use crate::geometry::{bytes_of, integer};
 
 /// The types that tensors of a case have before a change.
 const TYPES: [(u8, u8); 17] = [
@@ -96,9 +97,7 @@ pub(crate) fn draw_indices(u: &mut Unstructured<'_>, given: &mut Given) -> arbit
     let size = tensor.dtype.size();
     let draw = (0..tensor.count).map(|_| u.int_in_range(least..=most - 1));
     let draw = draw.collect::<Result<Vec<_>, _>>()?;
-    let elements = draw
-        .iter()
-        .map(|&number| crate::geometry::bytes_of(number.into(), size));
+    let elements = draw.iter().map(|&number| bytes_of(number, size));
     given.write(&tensor, &elements.collect::<Vec<_>>());
     Ok(())
 }

@@ -12,8 +12,9 @@ use super::calls::{
 };
 use super::failures;
 use super::options;
-use super::reference::{Call, Operator, integer};
+use super::reference::{Call, Operator};
 use super::tensor::{Claim, Given, MOST_ELEMENTS, Tensor};
+use crate::geometry::integer;
 
 /// Draws a tensor and changes one field of some tensors.
 fn drawn(

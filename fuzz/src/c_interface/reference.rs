@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use ndscatter::{Bounds, DType, Duplicates, Reduction};
 
+use crate::geometry::integer;
+
 use super::options::Meaning;
 use super::tensor::Tensor;
 
@@ -338,20 +340,6 @@ pub(crate) fn has_reduction(dtype: DType, reduction: Reduction) -> bool {
         (DType::Bool, Reduction::Mean) => false,
         (DType::Complex64 | DType::Complex128, Reduction::Min | Reduction::Max) => false,
         (dtype, _) => !dtype.is_opaque(),
-    }
-}
-
-/// Reads an integer.
-pub(crate) fn integer(bytes: &[u8], dtype: DType) -> i128 {
-    let mut wide = [0; 16];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    if cfg!(target_endian = "big") {
-        wide[..bytes.len()].reverse();
-    }
-    let (number, unused) = (i128::from_le_bytes(wide), 128 - 8 * bytes.len());
-    match dtype {
-        DType::I8 | DType::I16 | DType::I32 | DType::I64 => number << unused >> unused,
-        _ => number,
     }
 }
 

@@ -9,7 +9,7 @@ use ndscatter::{
     ScatterError, Schedule,
 };
 
-use crate::geometry::{Geometry, bytes_of, permuted};
+use crate::geometry::{Geometry, bytes_of, integer, permuted};
 
 /// Bytes of the buffer.
 const BYTES: usize = 512;
@@ -109,7 +109,9 @@ impl Place {
     /// Returns the numbers of all elements in the bytes of the buffer.
     fn read(&self, buffer: &[u8]) -> Vec<i128> {
         let numbers = self.elements().into_iter();
-        numbers.map(|at| read(&buffer[at..], self.dtype)).collect()
+        numbers
+            .map(|at| integer(&buffer[at..][..self.dtype.size()], self.dtype))
+            .collect()
     }
 
     fn write(&self, buffer: &mut [u8], numbers: &[i128]) {
@@ -126,20 +128,6 @@ fn small(u: &mut Unstructured<'_>, rank: usize) -> arbitrary::Result<Vec<isize>>
 
 fn is_signed(dtype: DType) -> bool {
     matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64)
-}
-
-/// Reads an integer in the byte order of this machine.
-fn read(bytes: &[u8], dtype: DType) -> i128 {
-    let mut wide = [0; 16];
-    wide[..dtype.size()].copy_from_slice(&bytes[..dtype.size()]);
-    if cfg!(target_endian = "big") {
-        wide[..dtype.size()].reverse();
-    }
-    let (number, unused) = (i128::from_le_bytes(wide), 128 - 8 * dtype.size());
-    match is_signed(dtype) {
-        true => number << unused >> unused,
-        false => number,
-    }
 }
 
 const INTEGERS: [DType; 8] = [
@@ -504,7 +492,7 @@ impl Case {
 
 /// Returns the number that the type stores for the low bits of `number`.
 fn narrow(number: i128, dtype: DType) -> i128 {
-    read(&bytes_of(number, dtype.size()), dtype)
+    integer(&bytes_of(number, dtype.size()), dtype)
 }
 
 /// Draws a case, runs it and checks the result.

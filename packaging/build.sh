@@ -21,7 +21,8 @@ cd "$(dirname "$0")/.."
 glibc=2.17
 
 build_crates() {
-    local options=(--workspace)
+    # The package for Python is not on crates.io.
+    local options=(--workspace --exclude ndscatter-python)
     # An upload requires that the files are committed. A trial with changed files needs ALLOW_DIRTY=1.
     [[ -z ${ALLOW_DIRTY:-} ]] || options+=(--allow-dirty)
     rm -rf "$packages/crates"

@@ -34,7 +34,6 @@ def field(name: str) -> re.Pattern[str]:
 
 # The copies: file, pattern of the value, and key of the value.
 COPIES: list[tuple[str, re.Pattern[str], str]] = [
-    ("adapters/python/Cargo.toml", field("version"), "version"),
     ("adapters/openvino/pyproject.toml", field("version"), "version"),
     ("CITATION.cff", field("version"), "version"),
     ("CITATION.cff", field("repository-code"), "repository"),

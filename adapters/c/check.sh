@@ -17,7 +17,7 @@ flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -g -O1 -pthread -DNDS_NO_DLPACK_HEADER
 # Runs the C tests under valgrind. The tests use the shared library in its release
 # build, as the program of a user does.
 check_valgrind() {
-    cargo build --release -p ndscatter-c
+    adapters/libraries.sh
     ln -sf "$(cd "$target/release" && pwd)/libndscatter_c.so" "$check/libndscatter_c.so.1"
     cc "${flags[@]}" adapters/c/tests/c/*.c -L "$target/release" -Wl,-rpath,"$check" \
         -lndscatter_c -lm -o "$check/test-valgrind"
@@ -57,7 +57,7 @@ check_address() {
 # Installs the library, moves the installation, and builds and runs the examples with
 # the moved CMake package.
 check_cmake() {
-    cargo build --release -p ndscatter-c
+    adapters/libraries.sh
     rm -rf "$check/installed" "$check/moved" "$check/cmake"
     adapters/c/install.sh --prefix "$check/installed" --target-dir "$target"
     mv "$check/installed" "$check/moved"

@@ -7,6 +7,7 @@
 #
 # The script requires access to PyPI, and Python 3.11 or 3.12. The oldest supported onnxruntime
 # has no wheel for later versions of Python.
+# With NDSCATTER_FULL=1, the tests include those that `pytest_selection.py` leaves out otherwise.
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
@@ -23,8 +24,7 @@ newest | oldest)
     ;;
 esac
 
-# One build with the features of both libraries, so that `.ci/run` compiles the crate once for both.
-cargo build --release -p ndscatter-c -p ndscatter-onnxruntime
+adapters/libraries.sh
 for host in "${hosts[@]}"; do
     requirements=$tests/requirements.txt
     [[ $host == newest ]] || requirements=$tests/requirements-oldest.txt

@@ -5,6 +5,7 @@
 #
 # Each release has a virtual environment in cargo's target folder, which later runs of this script
 # use again. The script requires a C++ compiler, PyPI, and Python 3.10 or newer.
+# With NDSCATTER_FULL=1, the tests include those that `pytest_selection.py` leaves out otherwise.
 #
 #   adapters/openvino/check.sh [newest|oldest|address]     without an argument: all three
 set -euo pipefail
@@ -31,7 +32,7 @@ install_package() {
     shift
     "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
         --force-reinstall "--config-settings=build-dir=$build" \
-        "--config-settings=cmake.define.cargo_target=$target" "$@" "$adapter"
+        "--config-settings=cmake.define.c_library=$target/release/libndscatter_c.a" "$@" "$adapter"
 }
 
 # Runs the tests with additional options of pytest, in up to four processes.
@@ -79,6 +80,7 @@ check_address() {
         run_tests --ignore "$adapter/tests/test_matrix.py"
 }
 
+adapters/libraries.sh
 case ${1:-all} in
 newest | oldest | address) "check_$1" ;;
 all)

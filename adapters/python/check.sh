@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Tests the Python package in the form that users install:
-# 1. Makes a source distribution, and builds a wheel from the source distribution. Checks the metadata
-#    of both, and that the wheel contains the licences and the list of linked crates.
+# 1. Builds a wheel. Checks its metadata, and that it contains the licences and the list of linked
+#    crates.
 # 2. Installs the wheel into a virtual environment under cargo's target folder. The virtual
 #    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again.
 # 3. Compiles the native kernels for PyTorch.
 # 4. Runs pytest.
-# With `full`, the script also runs clippy. The tests then run all test cases of PyTorch's own suite
-# instead of a tenth of them, train graph networks of PyG (PyTorch Geometric), and include the tests
-# with the marker `long`.
+# With `full`, the script also runs clippy, and builds the wheel from a source distribution. The tests then include those that `pytest_selection.py`
+# leaves out otherwise, and train graph networks of PyG (PyTorch Geometric).
 # This script requires Rust, a C++ compiler, Python 3.11 or newer and access to PyPI.
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
@@ -16,19 +15,19 @@ set -euo pipefail
 export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")"
 
-target=${CARGO_TARGET_DIR:-../../target}
-mkdir -p "$target/python"
-target=$(cd "$target" && pwd)/python
-# The package is a cargo workspace separate from the crate's, so it has its own target folder.
-export CARGO_TARGET_DIR=$target/cargo
+CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-../../target}
+mkdir -p "$CARGO_TARGET_DIR/python"
+CARGO_TARGET_DIR=$(cd "$CARGO_TARGET_DIR" && pwd)
+export CARGO_TARGET_DIR
+target=$CARGO_TARGET_DIR/python
 
 requirements=(tests/requirements.txt)
-cargo fmt --check
+is_full=false
 if [[ ${1:-} == full ]]; then
     shift
+    is_full=true
     requirements+=(tests/requirements-full.txt)
     export NDSCATTER_FULL=1
-    cargo clippy --quiet -- -D warnings
 fi
 
 environment=$target/tests
@@ -36,7 +35,15 @@ python=$environment/bin/python
 ../environment.sh "$environment" "${requirements[@]}"
 
 rm -rf "$target/dist"
-PATH=$environment/bin:$PATH maturin build --quiet --release --sdist --out "$target/dist"
+export PATH=$environment/bin:$PATH
+if $is_full; then
+    cargo clippy --quiet -- -D warnings
+    # The files of the source distribution are in another folder, so cargo compiles everything again.
+    CARGO_TARGET_DIR=$target/cargo maturin build --quiet --release --sdist --out "$target/dist"
+else
+    ../libraries.sh
+    maturin build --quiet --release --out "$target/dist"
+fi
 wheel=("$target"/dist/*.whl)
 case $(uname -s):$wheel in
 Linux:*-abi3-manylinux_*) ;;

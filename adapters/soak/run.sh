@@ -19,9 +19,9 @@ install() {
     PATH=$environment/bin:$PATH "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
         --no-build-isolation --force-reinstall "$@"
 }
-# The same target folders as in python/check.sh and openvino/check.sh, so that cargo builds nothing twice.
-CARGO_TARGET_DIR=$target/python/cargo install ./python
-install "--config-settings=build-dir=$target/openvino/build-soak" "--config-settings=cmake.define.cargo_target=$target" \
-    ./openvino
+./libraries.sh
+CARGO_TARGET_DIR=$target install ./python
+install "--config-settings=build-dir=$target/openvino/build-soak" \
+    "--config-settings=cmake.define.c_library=$target/release/libndscatter_c.a" ./openvino
 "$environment/bin/python" -m ndscatter.torch build
 "$environment/bin/python" soak/soak.py "$@"

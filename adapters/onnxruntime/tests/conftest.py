@@ -1,11 +1,17 @@
-"""Fixtures of all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from pytest_selection import pytest_collection_modifyitems, pytest_configure  # noqa: E402, F401
 
 
 @pytest.fixture

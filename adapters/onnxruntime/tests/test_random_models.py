@@ -375,6 +375,7 @@ def check(
         assert_same(feeds[name], array, name)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(MODELS))
 def test_random_model(seed) -> None:
     rng = np.random.default_rng([1, seed])

@@ -96,6 +96,7 @@ def nonzero(array: Array) -> Array:
     return np.where(array == 0, array.dtype.type(1), array)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
 @pytest.mark.parametrize("case", SHAPES)
 def test_same_bits(rng, case, reduction) -> None:
@@ -115,6 +116,7 @@ def test_same_bits(rng, case, reduction) -> None:
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "given",
     [

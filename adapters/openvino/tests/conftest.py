@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import openvino as ov
 import pytest
 from openvino import opset1
 
 import ndscatter.openvino
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from pytest_selection import pytest_collection_modifyitems, pytest_configure  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")

@@ -195,6 +195,7 @@ def store_cache(tokens, heads, dim, dtype, index_type):
     assert torch.equal(bits(keys), bits(expected[0])) and torch.equal(bits(values), bits(expected[1]))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tokens", [1, 7, 133])
 @pytest.mark.parametrize("heads", [1, 8, 16, 32])
 @pytest.mark.parametrize("dim", [64, 128])

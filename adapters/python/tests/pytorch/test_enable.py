@@ -510,6 +510,7 @@ def test_forms_that_python_functions_do_not_run_by_default(spy):
         assert spy.done == 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("call", ["put", "add", "index"])
 @pytest.mark.parametrize(
     ("columns", "width", "taken"),

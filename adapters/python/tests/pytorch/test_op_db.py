@@ -5,9 +5,6 @@ By default, about a tenth of the cases runs, the same cases each time. With NDSC
 cases run.
 """
 
-import os
-import zlib
-
 import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
@@ -30,31 +27,23 @@ TAKEN = {
 UNSUPPORTED = (torch.complex32,)
 OPERATORS = [op for op in op_db if op.name in NAMES]
 
+pytestmark = pytest.mark.sampled(10)
+
 
 def title(op):
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def chosen(cases):
-    """Return all cases if NDSCATTER_FULL is 1, and about a tenth of the cases if it is not 1. A
-    checksum of the name of a case decides whether the case is in this tenth."""
-    if os.environ.get("NDSCATTER_FULL") == "1":
-        return cases
-    return [case for case in cases if zlib.crc32(case.id.encode()) % 10 == 0]
-
-
 def by_type(operators):
-    return chosen(
-        [
-            pytest.param(op, dtype, id=f"{title(op)}-{str(dtype).removeprefix('torch.')}")
-            for op in operators
-            for dtype in sorted(op.supported_dtypes("cpu"), key=str)
-        ]
-    )
+    return [
+        pytest.param(op, dtype, id=f"{title(op)}-{str(dtype).removeprefix('torch.')}")
+        for op in operators
+        for dtype in sorted(op.supported_dtypes("cpu"), key=str)
+    ]
 
 
-def by_name(operators, what):
-    return chosen([pytest.param(op, id=f"{what}-{title(op)}") for op in operators])
+def by_name(operators):
+    return [pytest.param(op, id=title(op)) for op in operators]
 
 
 def copied(value):
@@ -124,13 +113,13 @@ def test_samples(op, dtype, spy):
         assert spy.done, "some call has run on the kernels"
 
 
-@pytest.mark.parametrize("op", by_name([op for op in OPERATORS if op.error_inputs_func], "error"))
+@pytest.mark.parametrize("op", by_name([op for op in OPERATORS if op.error_inputs_func]))
 def test_errors(op, spy):
     for case in op.error_inputs("cpu"):
         compare(op, case.sample_input)
 
 
-@pytest.mark.parametrize("op", by_name([op for op in OPERATORS if op.supports_autograd], "gradient"))
+@pytest.mark.parametrize("op", by_name([op for op in OPERATORS if op.supports_autograd]))
 def test_gradients(op, spy):
     for dtype in (torch.float64, torch.complex128):
         if dtype not in op.supported_backward_dtypes("cpu"):

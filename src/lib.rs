@@ -130,6 +130,8 @@ mod gradient;
 mod kernel;
 mod machine;
 mod memory;
+#[cfg(all(test, loom))]
+mod models;
 mod names;
 mod operand;
 mod ops;
@@ -138,6 +140,7 @@ mod pool;
 mod reduction;
 mod run;
 mod schedule;
+mod sync;
 mod work;
 
 pub use compaction::{MovePlan, MoveRows, MoveRun};

@@ -8,9 +8,11 @@ mod global;
 
 use std::fmt;
 use std::iter;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+
+use crate::sync::AtomicUsize;
 
 /// A pool that runs the tasks of a call.
 ///
@@ -141,9 +143,11 @@ pub trait Pool: Sync {
 pub struct Rayon;
 
 /// Number of calls that are running on the pool [`Rayon`].
+#[cfg(not(loom))]
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 impl Pool for Rayon {
+    #[cfg(not(loom))]
     fn calls(&self) -> Option<&AtomicUsize> {
         Some(&CALLS)
     }
@@ -197,7 +201,11 @@ impl Pool for rayon::ThreadPool {
 /// Returns a function that a thread calls to run tasks: it takes one task after another until no
 /// task is left. Only the first `workers` calls of the function take tasks. Later calls return at
 /// once.
-fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
+pub(crate) fn drain(
+    tasks: usize,
+    workers: usize,
+    task: &(dyn Fn(usize) + Sync),
+) -> impl Fn() + Sync {
     let (callers, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
     move || {
         if callers.fetch_add(1, Ordering::Relaxed) >= workers {

@@ -14,13 +14,14 @@
 //! forked child: a cache that another thread had locked at the fork stays locked.
 
 use std::mem;
-use std::sync::{Mutex, TryLockError};
+use std::sync::TryLockError;
 
 use bytemuck::Zeroable;
 
 use crate::error::ScatterError;
 use crate::memory::{CacheLine, zeroed};
 use crate::plan::{Destinations, Spare};
+use crate::sync::{Mutex, yield_now};
 
 /// Maximum bytes of all scratch buffers in [`CACHES`] together.
 const KEPT_BYTES: usize = 256 << 20;
@@ -48,8 +49,14 @@ struct Aligned(Mutex<Cache>);
 
 /// All caches. Entry 0 is the cache for long buffers. The other entries are the caches for short
 /// buffers.
+#[cfg(not(loom))]
 static CACHES: [Aligned; 1 + SHORT_CACHES] =
     [const { Aligned(Mutex::new(Cache::EMPTY)) }; 1 + SHORT_CACHES];
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref CACHES: [Aligned; 1 + SHORT_CACHES] =
+        std::array::from_fn(|_| Aligned(Mutex::new(Cache::EMPTY)));
+}
 
 /// A cache: the scratch buffers of each element type.
 pub(crate) struct Cache {
@@ -151,7 +158,7 @@ pub fn release_scratch() {
             if all.is_some() {
                 break;
             }
-            std::thread::yield_now();
+            yield_now();
         }
     }
 }
@@ -295,7 +302,7 @@ fn bytes<T>(buffer: &Vec<T>) -> usize {
     buffer.capacity() * size_of::<T>()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,7 +4,7 @@
 //! The module knows pools, numbers of workers and numbered tasks. The module does not know what a
 //! task does.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::shared_slots::SharedSlots;
 use super::tile::part;
@@ -12,6 +12,7 @@ use crate::error::ScatterError;
 use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::pool::{CallingThread, Pool};
+use crate::sync::{AtomicU64, AtomicUsize};
 
 /// Maximum number of tasks in one run. The array of [`Claims`] has one bit for each of these tasks.
 /// More tasks would not distribute the load more evenly among the workers.
@@ -181,7 +182,7 @@ impl<'p> Workers<'p> {
         if pieces == tasks || are_shown {
             return self.run(pieces, task);
         }
-        let taken = [const { AtomicUsize::new(0) }; MAX_LANES];
+        let taken: [_; MAX_LANES] = std::array::from_fn(|_| AtomicUsize::new(0));
         self.run(tasks, &|index| {
             for lane in (0..lanes).map(|at| (index + at) % lanes) {
                 let lane_pieces = part(pieces, lanes, lane);
@@ -229,7 +230,7 @@ impl Claims {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};

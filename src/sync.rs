@@ -1,17 +1,21 @@
 //! The atomics and the lock with which tasks and calls share state.
 //!
-//! With `--cfg loom`, the types are those of loom. The tests in `models` then run the code in every
-//! order of accesses that the memory model allows.
+//! In unit tests with `--cfg loom`, the types are those of loom, and the tests in `models` run the code
+//! in every order of accesses that the memory model allows.
 
-#[cfg(loom)]
-pub(crate) use loom::sync::Mutex;
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize};
-#[cfg(loom)]
-pub(crate) use loom::thread::yield_now;
-#[cfg(not(loom))]
-pub(crate) use std::sync::Mutex;
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize};
-#[cfg(not(loom))]
-pub(crate) use std::thread::yield_now;
+#[cfg(all(test, loom))]
+pub(crate) use loom::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, AtomicUsize},
+    },
+    thread::yield_now,
+};
+#[cfg(not(all(test, loom)))]
+pub(crate) use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, AtomicUsize},
+    },
+    thread::yield_now,
+};

@@ -31,13 +31,13 @@ const SHORT_BYTES: usize = 64 << 10;
 
 /// Number of caches for short buffers. Each thread uses one of these caches, chosen by a hash of an
 /// address.
-const SHORT_CACHES: usize = if cfg!(loom) { 1 } else { 16 };
+const SHORT_CACHES: usize = if cfg!(all(test, loom)) { 1 } else { 16 };
 /// Maximum bytes of the buffers in each cache for short buffers.
 const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
 
 /// Maximum number of buffers of one element type in a cache. A call needs at most three buffers, so
 /// this number is enough for 16 concurrent calls.
-const KEPT_BUFFERS: usize = if cfg!(loom) { 2 } else { 48 };
+const KEPT_BUFFERS: usize = if cfg!(all(test, loom)) { 2 } else { 48 };
 
 /// Maximum number of times that [`release_scratch`] tries to lock one cache.
 const MAX_TRIES: usize = 1000;
@@ -49,10 +49,10 @@ struct Aligned(Mutex<Cache>);
 
 /// All caches. Entry 0 is the cache for long buffers. The other entries are the caches for short
 /// buffers.
-#[cfg(not(loom))]
+#[cfg(not(all(test, loom)))]
 static CACHES: [Aligned; 1 + SHORT_CACHES] =
     [const { Aligned(Mutex::new(Cache::EMPTY)) }; 1 + SHORT_CACHES];
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 loom::lazy_static! {
     static ref CACHES: [Aligned; 1 + SHORT_CACHES] =
         std::array::from_fn(|_| Aligned(Mutex::new(Cache::EMPTY)));

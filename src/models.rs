@@ -2,7 +2,7 @@
 //! the memory model allows, for two or three threads.
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test --lib models::
+//! tests/sanitizers.sh loom
 //! ```
 
 #![expect(

@@ -1,24 +1,27 @@
 #!/usr/bin/env bash
-# Runs tests under Miri, under the sanitizers of the compiler, and for other processors.
+# Runs tests under Miri, under the sanitizers of the compiler, under loom, and for other processors.
 #
-#   tests/sanitizers.sh miri          all seeds of the fuzz targets, and tests of `it`, under Miri
+#   tests/sanitizers.sh miri          all seeds of the fuzz targets, under Miri
 #   tests/sanitizers.sh miri-short    two seeds of the scatters, gathers and C functions, under Miri
+#   tests/sanitizers.sh miri-views    views of foreign memory and elements of size 0, under Miri
 #   tests/sanitizers.sh thread        tests with threads, under ThreadSanitizer
 #   tests/sanitizers.sh address       the seeds and the C tests, under AddressSanitizer
+#   tests/sanitizers.sh loom          the hand-over between tasks, in every order of accesses
 #   tests/sanitizers.sh aarch64       tests for 64-bit Arm, under qemu
+#   tests/sanitizers.sh aarch64-short the seeds of the fuzz targets for 64-bit Arm, without optimisation
 #   tests/sanitizers.sh s390x         tests for a big-endian processor, under qemu
 #
 # Miri and the sanitizers need a nightly Rust with the components miri and rust-src. The other
-# processors need a linker and qemu. On Debian, the packages are gcc-aarch64-linux-gnu,
-# gcc-s390x-linux-gnu, libc6-dev-arm64-cross, libc6-dev-s390x-cross and qemu-user-static.
+# processors need qemu (Debian's package qemu-user-static). s390x also needs a linker and a C library
+# (gcc-s390x-linux-gnu and libc6-dev-s390x-cross).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 what=${1:-}
 case $what in
-miri | miri-short | thread | address | aarch64 | s390x) ;;
+miri | miri-short | miri-views | thread | address | loom | aarch64 | aarch64-short | s390x) ;;
 *)
-    sed -n '4,9s/^# *//p' "$0" >&2
+    sed -n '/^#   /s/^# *//p' "$0" >&2
     exit 2
     ;;
 esac
@@ -31,16 +34,13 @@ export CARGO_TARGET_DIR
 host=x86_64-unknown-linux-gnu
 seeds=(--manifest-path fuzz/Cargo.toml --no-default-features --features harness --test seeds)
 
-# Runs the tests for a target under qemu. The name of the target starts with the name of the processor.
-for_processor() {
-    local target=$1 processor=${1%%-*} variable
-    variable=$(tr a-z- A-Z_ <<<"$target")
-    rustup target add "$target"
-    export "CARGO_TARGET_${variable}_LINKER=$processor-linux-gnu-gcc"
-    export "CARGO_TARGET_${variable}_RUNNER=qemu-$processor-static -L /usr/$processor-linux-gnu"
-    cargo test --target "$target" -p ndscatter-host --lib
-    cargo test --target "$target" "${seeds[@]}"
-}
+# Rust has the C library musl for aarch64, and a linker.
+aarch64=aarch64-unknown-linux-musl
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64-static
+s390x=s390x-unknown-linux-gnu
+export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
+export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER="qemu-s390x-static -L /usr/s390x-linux-gnu"
 
 case $what in
 miri | miri-short)
@@ -50,10 +50,12 @@ miri | miri-short)
     ;;&
 miri)
     cargo +nightly miri test "${seeds[@]}"
-    cargo +nightly miri test --test it -- contracts:: zero_sized::
     ;;
 miri-short)
     DERIVED_INPUTS=0 MOST_SEEDS=2 cargo +nightly miri test "${seeds[@]}" -- c_interface scatter gather
+    ;;
+miri-views)
+    cargo +nightly miri test --test it -- contracts:: zero_sized::
     ;;
 thread)
     # ThreadSanitizer fails if the kernel randomises many bits of addresses. `setarch -R` prevents it.
@@ -66,7 +68,20 @@ address)
     RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target "$host" "${seeds[@]}"
     adapters/c/check.sh address
     ;;
-aarch64 | s390x)
-    for_processor "$what-unknown-linux-gnu"
+loom)
+    RUSTFLAGS="--cfg loom" cargo test -p ndscatter --lib models::
+    ;;
+aarch64)
+    rustup target add "$aarch64"
+    cargo test --target "$aarch64" -p ndscatter-host --lib
+    cargo test --target "$aarch64" "${seeds[@]}"
+    ;;
+aarch64-short)
+    rustup target add "$aarch64"
+    DERIVED_INPUTS=0 CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --profile dev --target "$aarch64" "${seeds[@]}"
+    ;;
+s390x)
+    rustup target add "$s390x"
+    cargo test --target "$s390x" "${seeds[@]}"
     ;;
 esac

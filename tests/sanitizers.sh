@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Runs tests under Miri, under the sanitizers of the compiler, under loom, and for other processors.
 #
-#   tests/sanitizers.sh miri          all seeds of the fuzz targets, under Miri
-#   tests/sanitizers.sh miri-short    two seeds of the scatters, gathers and C functions, under Miri
-#   tests/sanitizers.sh miri-views    views of foreign memory and elements of size 0, under Miri
+#   tests/sanitizers.sh miri          views of foreign memory, elements of size 0, and all seeds of the fuzz targets, under Miri
+#   tests/sanitizers.sh miri-short    the same with two seeds of the scatters, gathers and C functions
 #   tests/sanitizers.sh thread        tests with threads, under ThreadSanitizer
 #   tests/sanitizers.sh address       the seeds and the C tests, under AddressSanitizer
 #   tests/sanitizers.sh loom          the hand-over between tasks, in every order of accesses
@@ -19,7 +18,7 @@ cd "$(dirname "$0")/.."
 
 what=${1:-}
 case $what in
-miri | miri-short | miri-views | thread | address | loom | aarch64 | aarch64-short | s390x) ;;
+miri | miri-short | thread | address | loom | aarch64 | aarch64-short | s390x) ;;
 *)
     sed -n '/^#   /s/^# *//p' "$0" >&2
     exit 2
@@ -32,7 +31,8 @@ folder=${CARGO_TARGET_DIR:-target}/${what%-short}
 CARGO_TARGET_DIR=$(mkdir -p "$folder" && cd "$folder" && pwd)
 export CARGO_TARGET_DIR
 host=x86_64-unknown-linux-gnu
-seeds=(--manifest-path fuzz/Cargo.toml --no-default-features --features harness --test seeds)
+fuzz=(--manifest-path fuzz/Cargo.toml --no-default-features --features harness)
+seeds=("${fuzz[@]}" --test seeds)
 
 # Rust has the C library musl for aarch64, and a linker.
 aarch64=aarch64-unknown-linux-musl
@@ -44,6 +44,7 @@ export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER="qemu-s390x-static -L /usr/s3
 
 case $what in
 miri | miri-short)
+    cargo +nightly miri test "${fuzz[@]}" --test views
     # Rayon uses crossbeam-epoch, which casts integers to pointers. The threads of its pools never end,
     # so their memory counts as leaked.
     export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"
@@ -53,9 +54,6 @@ miri)
     ;;
 miri-short)
     DERIVED_INPUTS=0 MOST_SEEDS=2 cargo +nightly miri test "${seeds[@]}" -- c_interface scatter gather
-    ;;
-miri-views)
-    cargo +nightly miri test --test it -- contracts:: zero_sized::
     ;;
 thread)
     # ThreadSanitizer fails if the kernel randomises many bits of addresses. `setarch -R` prevents it.

@@ -19,9 +19,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if os.environ.get("NDSCATTER_FULL") == "1":
         return
-    left_out = [item for item in items if not _runs(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if _runs(item)]
+    chosen = {item.nodeid for item in items if _runs(item)}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = [item for item in items if item.nodeid in chosen]
 
 
 def _runs(item):

@@ -196,7 +196,7 @@ fn counted_calls_divide_the_workers() {
     });
 }
 
-/// No buffer is given to two calls, and no call waits for another one.
+/// Two calls end in every order of accesses, and each finds its own mark in its buffer.
 #[test]
 fn scratch_buffers_have_one_owner() {
     /// Number of elements of a buffer. All buffers belong to one cache.

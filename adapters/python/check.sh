@@ -6,8 +6,9 @@
 #    environment contains some gigabytes (PyTorch, JAX, ONNX Runtime). Later runs use it again.
 # 3. Compiles the native kernels for PyTorch.
 # 4. Runs pytest.
-# With `full`, the script also runs clippy, and builds the wheel from a source distribution. The tests then include those that `pytest_selection.py`
-# leaves out otherwise, and train graph networks of PyG (PyTorch Geometric).
+# With `full`, the script also runs clippy, and builds the wheel from a source distribution. The tests
+# then include those that `pytest_selection.py` leaves out otherwise, and train graph networks of PyG
+# (PyTorch Geometric).
 # This script requires Rust, a C++ compiler, Python 3.11 or newer and access to PyPI.
 #
 #   adapters/python/check.sh [full] [arguments of pytest]

@@ -155,9 +155,11 @@ smoke_openvino() {
     local requirements=adapters/openvino/tests/requirements.txt
     python3 -m venv "$empty/venv"
     "$empty/venv/bin/pip" install --quiet -r "$requirements" "$packages"/openvino/*.whl
-    cp -r adapters/openvino/tests "$empty/tests"
+    mkdir "$empty/openvino"
+    cp -r adapters/openvino/tests "$empty/openvino"
+    cp -r adapters/pytest_selection.py adapters/refusals "$empty"
     cd "$empty"
-    "$empty/venv/bin/python" -m pytest -q -p no:cacheprovider tests -k "not test_results or dynamic"
+    "$empty/venv/bin/python" -m pytest -q -p no:cacheprovider openvino/tests -k "not test_results or dynamic"
 }
 
 case ${1:-} in

@@ -65,15 +65,15 @@ def test_enable_with_wrong_arguments():
     assert run(options) == {"ScatterND": 1}
 
 
-def scatter_nd_model():
+def scatter_nd_model(element=onnx.TensorProto.FLOAT, reduction="add"):
     helper, types = onnx.helper, onnx.TensorProto
-    node = helper.make_node("ScatterND", ["data", "indices", "updates"], ["out"], reduction="add")
+    node = helper.make_node("ScatterND", ["data", "indices", "updates"], ["out"], reduction=reduction)
     inputs = [
-        helper.make_tensor_value_info("data", types.FLOAT, ["r", "w"]),
+        helper.make_tensor_value_info("data", element, ["r", "w"]),
         helper.make_tensor_value_info("indices", types.INT64, ["n", 1]),
-        helper.make_tensor_value_info("updates", types.FLOAT, ["n", "w"]),
+        helper.make_tensor_value_info("updates", element, ["n", "w"]),
     ]
-    outputs = [helper.make_tensor_value_info("out", types.FLOAT, ["r", "w"])]
+    outputs = [helper.make_tensor_value_info("out", element, ["r", "w"])]
     graph = helper.make_graph([node], "scatter", inputs, outputs)
     opsets = [helper.make_opsetid("", 18)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()

@@ -4,7 +4,7 @@
 #   tests/sanitizers.sh miri          views of foreign memory, elements of size 0, and all seeds of the fuzz targets, under Miri
 #   tests/sanitizers.sh miri-short    the same with two seeds of the scatters, gathers and C functions
 #   tests/sanitizers.sh thread        tests with threads, under ThreadSanitizer
-#   tests/sanitizers.sh address       the seeds and the C tests, under AddressSanitizer
+#   tests/sanitizers.sh address       the seeds, under AddressSanitizer
 #   tests/sanitizers.sh loom          the hand-over between tasks, in every order of accesses
 #   tests/sanitizers.sh aarch64       tests for 64-bit Arm, under qemu
 #   tests/sanitizers.sh aarch64-short the seeds of the fuzz targets for 64-bit Arm, without optimisation
@@ -64,7 +64,6 @@ thread)
     ;;
 address)
     RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target "$host" "${seeds[@]}"
-    adapters/c/check.sh address
     ;;
 loom)
     RUSTFLAGS="--cfg loom" cargo test -p ndscatter --lib models::

@@ -155,6 +155,7 @@ smoke_openvino() {
     local requirements=adapters/openvino/tests/requirements.txt
     python3 -m venv "$empty/venv"
     "$empty/venv/bin/pip" install --quiet -r "$requirements" "$packages"/openvino/*.whl
+    # The tests import files from the folder above `openvino`, as in `adapters`.
     mkdir "$empty/openvino"
     cp -r adapters/openvino/tests "$empty/openvino"
     cp -r adapters/pytest_selection.py adapters/refusals "$empty"

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use crate::common::repository;
 use file::{Call, DEFAULT, Entry, Record};
-use ndscatter::{Execution, Layout, Machine, Pool, ScatterPlan, TensorView};
+use ndscatter::{Execution, Layout, Machine, Pool, TensorView};
 use problem::Problem;
 
 /// Ratios of the chosen call's time to the fastest call's time: the median, the 95th percentile,
@@ -99,37 +99,17 @@ pub(crate) fn machine(recorded: &file::Machine) -> Machine {
 /// A choice: the name of a schedule, and the number of tasks.
 type Choice = (String, usize);
 
-/// A problem with its indices, and with a plan that all machines share.
-struct Planned<'p> {
-    problem: &'p Problem,
-    indices: Vec<i64>,
-    plan: ScatterPlan,
-}
-
-impl<'p> Planned<'p> {
-    fn new(problem: &'p Problem) -> Self {
-        let (indices, shapes) = (problem.indices(0), problem.shapes());
-        let list = TensorView::contiguous(&indices, &shapes.indices).expect("indices");
-        let output = Layout::contiguous(&shapes.data);
-        let plan = problem.operator().plan(output, list);
-        Self {
-            problem,
-            plan: plan.expect("problems are valid"),
-            indices,
-        }
-    }
-}
-
 /// Returns the choices of this version for a problem, for a one-shot call and for a run of a plan.
-fn chosen(planned: &Planned<'_>, workers: usize, machine: &Machine) -> [Choice; 2] {
+fn chosen(problem: &Problem, indices: &[i64], workers: usize, machine: &Machine) -> [Choice; 2] {
     let pool = Asked(workers);
     let execution = Execution::new().pool(&pool).machine(machine);
-    let (problem, shapes) = (planned.problem, planned.problem.shapes());
-    let indices = TensorView::contiguous(&planned.indices, &shapes.indices).expect("indices");
+    let shapes = problem.shapes();
+    let indices = TensorView::contiguous(indices, &shapes.indices).expect("indices");
     let output = Layout::contiguous(&shapes.data);
     let scatter = problem.operator().execution(execution);
     let once = scatter.explain(output, indices, problem.dtype, problem.in_place);
-    let run = planned.plan.run().execution(execution);
+    let plan = scatter.plan(output, indices).expect("problems are valid");
+    let run = plan.run().execution(execution);
     let planned = run.explain(problem.dtype, problem.in_place);
     [once, planned].map(|explained| {
         let explained = explained.expect("problems are valid");
@@ -181,8 +161,7 @@ impl Recorded {
     }
 
     /// Adds the ratios of a problem, if the machine has recorded the problem.
-    fn add(&mut self, planned: &Planned<'_>) {
-        let problem = planned.problem;
+    fn add(&mut self, problem: &Problem, indices: &[i64]) {
         let mut entries = self.record.entries.iter();
         let Some(entry) = entries.find(|entry| entry.problem.number == problem.number) else {
             return;
@@ -192,7 +171,7 @@ impl Recorded {
             "the record is from this version of the problems"
         );
         for (all, workers) in [1, self.record.machine.threads].into_iter().enumerate() {
-            let choices = chosen(planned, workers, &self.machine);
+            let choices = chosen(problem, indices, workers, &self.machine);
             for (kind, chosen) in choices.into_iter().enumerate() {
                 let regret = regret(entry, &chosen, workers, kind == 1);
                 self.regrets[2 * all + kind].push((regret, problem.number, chosen));
@@ -246,9 +225,10 @@ fn choices_are_good_on_every_machine_recorded() {
     let mut machines: Vec<_> = records().into_iter().map(Recorded::read).collect();
     assert!(!machines.is_empty(), "no machine has been recorded");
     for problem in Problem::all() {
-        let planned = Planned::new(&problem);
+        // The machines share the indices, because the draw of millions of indices takes long.
+        let indices = problem.indices(0);
         for machine in &mut machines {
-            machine.add(&planned);
+            machine.add(&problem, &indices);
         }
     }
     machines.into_iter().for_each(Recorded::check);

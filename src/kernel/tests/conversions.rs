@@ -355,7 +355,7 @@ fn floats(random: usize) -> Vec<u8> {
 
 #[test]
 fn f32_converts_as_the_reference() {
-    check_all(DType::F32, &floats(1 << 16), None, Scaling::Divide);
+    check_all(DType::F32, &floats(1 << 18), None, Scaling::Divide);
     let few = floats(1 << 10);
     check_all(DType::F32, &few, Some(0.013), Scaling::Divide);
     check_all(DType::F32, &few, Some(0.013), Scaling::Reciprocal);

@@ -431,6 +431,33 @@ pub enum ScatterError {
         second: usize,
     },
 
+    /// The number of parts of a [`Sharding`](crate::Sharding) is 0 or above `u32::MAX`.
+    #[cfg(feature = "sharding")]
+    #[error(
+        "a table cannot be divided among {parts} parts; use 1 to {} parts",
+        u32::MAX
+    )]
+    PartCount {
+        /// The requested number of parts.
+        parts: usize,
+    },
+
+    /// The starts of a [`Sharding`](crate::Sharding) do not ascend, or the first start is not 0.
+    #[cfg(feature = "sharding")]
+    #[error(
+        "part {part} starts at row {start}, but must start at row {least}{}",
+        if *part == 0 { "" } else { " or later" }
+    )]
+    PartStart {
+        /// The part.
+        part: usize,
+        /// Its first row.
+        start: usize,
+        /// The smallest first row that is allowed: 0 for part 0, and the start of the part before
+        /// for other parts.
+        least: usize,
+    },
+
     /// The number of batch dimensions is above the rank of `data`, or not below the rank of
     /// `indices`. The last dimension of `indices` holds coordinates and cannot be a batch
     /// dimension.

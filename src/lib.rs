@@ -96,6 +96,8 @@
 //!   integers can be moved but not reduced. They can always be indices.
 //! - `ndarray`: adds conversions from and to views of the crate `ndarray`. Calls take `&array` as
 //!   indices, and `&mut array` or `ArrayViewMut` as the tensor that they write.
+//! - `sharding`: adds tables whose rows are divided among several processes: `Sharding`,
+//!   `Scatter::shard` and `Gather::shard`.
 
 // Shows on docs.rs which features an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -105,7 +107,8 @@
         feature = "conversions",
         feature = "float16",
         feature = "gradients",
-        feature = "narrow-integers"
+        feature = "narrow-integers",
+        feature = "sharding"
     )),
     allow(
         dead_code,
@@ -140,6 +143,8 @@ mod pool;
 mod reduction;
 mod run;
 mod schedule;
+#[cfg(feature = "sharding")]
+mod sharding;
 mod sync;
 mod work;
 
@@ -173,6 +178,8 @@ pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Red
 pub use run::last_route;
 pub use run::{Explanation, GatherPlan, GatherRun, Route, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;
+#[cfg(feature = "sharding")]
+pub use sharding::{MergeOrder, Packing, ShardedPlan, Sharding};
 
 /// The Rust examples of README.md and of docs/rust.md are compiled and run as doc tests.
 #[cfg(doctest)]

@@ -19,7 +19,7 @@ mod sort;
 
 use std::sync::OnceLock;
 
-pub(crate) use destinations::{Destinations, Spare, keep_destinations};
+pub(crate) use destinations::{Destinations, Spare, for_numbers, keep_destinations};
 use duplicates::Duplicate;
 pub(crate) use duplicates::{Sorted, detects_by_sort, first_duplicate, known_distinct};
 pub(crate) use flat::{Extents, Flat};

@@ -45,7 +45,7 @@ use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gather<'p> {
-    operator: Operator,
+    pub(crate) operator: Operator,
     pub(crate) planning: Planning,
     pub(crate) execution: Execution<'p>,
 }

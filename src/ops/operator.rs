@@ -237,7 +237,7 @@ impl Operator {
     /// `indices` and `strides` are the shape and the strides of the indices. The argument `updates`
     /// is `None` if the caller makes only a plan or computes a shape.
     #[inline(always)] // The smallest calls would wait for a copy of a returned form.
-    pub(super) fn form(
+    pub(crate) fn form(
         self,
         data: &[usize],
         (indices, strides): (&[usize], Option<&[isize]>),

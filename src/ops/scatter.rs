@@ -55,7 +55,7 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scatter<'p> {
-    operator: Operator,
+    pub(crate) operator: Operator,
     pub(crate) planning: Planning,
     pub(crate) meaning: Meaning,
     pub(crate) execution: Execution<'p>,

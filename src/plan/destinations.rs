@@ -119,7 +119,7 @@ impl Destinations {
 
     /// Sets every entry to the result of `number` for the position of the entry. Calls `number` in
     /// ascending order of positions.
-    pub(super) fn fill(&mut self, mut number: impl FnMut(usize) -> u64) {
+    pub(crate) fn fill(&mut self, mut number: impl FnMut(usize) -> u64) {
         for_numbers!(self, numbers => {
             for (tuple, to) in numbers.iter_mut().enumerate() {
                 *to = Number::new(number(tuple));

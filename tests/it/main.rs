@@ -46,6 +46,8 @@ mod ranges;
 mod reductions;
 #[cfg(debug_assertions)]
 mod routes;
+#[cfg(feature = "sharding")]
+mod sharding;
 mod skipped;
 mod spec_examples;
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]

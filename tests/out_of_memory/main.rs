@@ -28,8 +28,8 @@ use common::request::Request;
 use common::{Tensor, elements};
 use ndscatter::{
     AnyViewMut, Bounds, CacheMode, Cloned, Conversion, DType, Duplicates, Forward, Gather,
-    Gradients, MoveRows, Reduction, Scatter, ScatterError, ScatterPlan, Schedule, TensorView,
-    TensorViewMut, Write, release_scratch,
+    Gradients, MergeOrder, MoveRows, Packing, Reduction, Scatter, ScatterError, ScatterPlan,
+    Schedule, ShardedPlan, Sharding, TensorView, TensorViewMut, Write, release_scratch,
 };
 
 /// Lets one test run at a time. Another test would otherwise use scratch buffers that this test
@@ -464,6 +464,49 @@ fn moves_report_failed_allocations() {
     });
     assert!(
         refused > 40,
+        "only {refused} allocations: the test counts too few"
+    );
+}
+
+/// Plans for tables that are divided among parts, with each way to pack the updates.
+#[test]
+fn sharded_plans_report_failed_allocations() {
+    let _turn = turn();
+    let indices: Vec<i64> = (0..300).map(|at| at * at % 97).collect();
+    let machine = "numbered_tuples = 0".parse().expect("a machine");
+    let execution = ndscatter::Execution::new()
+        .pool(&Sequential)
+        .machine(&machine);
+    let sums = (Scatter::along(0).reduction(Reduction::Add)).execution(execution);
+    let last = Scatter::along(0).execution(execution);
+    // The number of entries of each part, and a checksum of the lists.
+    let of = |plan: ShardedPlan| {
+        let (Packing::Gather { order: list } | Packing::Scatter { slots: list, .. }) =
+            plan.packing();
+        let sum = |list: &[i64]| list.iter().fold(0, |sum: i64, at| sum.rotate_left(3) ^ at);
+        (plan.range(2), sum(list), sum(plan.destinations()))
+    };
+    let mut refused = 0;
+    let starts = || Sharding::starts(&[0, 5, 5, 90]);
+    for sharding in [Sharding::blocks(4), Sharding::modulo(4), starts()] {
+        let sharding = sharding.expect("valid parts");
+        let rows = || TensorView::from(&indices);
+        refused += check_call("each tuple", || {
+            sums.shard(&[97], rows(), &sharding).map(of)
+        });
+        refused += check_call("sums", || {
+            sums.shard_combined(&[97], rows(), &sharding).map(of)
+        });
+        refused += check_call("last writes", || {
+            last.shard_combined(&[97], rows(), &sharding).map(of)
+        });
+    }
+    refused += check_call("starts", || starts().map(|sharding| sharding.parts()));
+    refused += check_call("merge order", || {
+        MergeOrder::new(&[2, 3]).map(|order| order.len())
+    });
+    assert!(
+        refused > 100,
         "only {refused} allocations: the test counts too few"
     );
 }

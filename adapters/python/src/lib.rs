@@ -8,6 +8,7 @@
 //! | `scatter`, `gather`, `plan` | the public scatters, gathers and plans |
 //! | `writes`, `moves` | writes and moves of rows, in place |
 //! | `at`, `bincount` | the functions with numpy's rules |
+//! | `sharding` | tables whose rows are divided among processes |
 //! | `tuples` | conversion of tuples of coordinates to positions |
 //! | `value` | one value that stands for all updates |
 //! | `threads` | the pool of a call, and Python's lock |
@@ -36,6 +37,7 @@ mod operands;
 mod options;
 mod plan;
 mod scatter;
+mod sharding;
 mod threads;
 mod torch;
 mod tuples;
@@ -57,6 +59,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     explain::register(module)?;
     writes::register(module)?;
     moves::register(module)?;
+    sharding::register(module)?;
     at::register(module)?;
     bincount::register(module)?;
     onnxruntime::register(module)?;

@@ -9,12 +9,16 @@
   calls with the same indices.
 - Functions with numpy's rules: `add_at`, `subtract_at`, `multiply_at`, `minimum_at`,
   `maximum_at` and `bincount`.
+- `plan_sharded` splits a scatter or a gather by the owners of rows, for tables whose rows are
+  divided among processes.
 - `explain` reports how a call would run.
 
 The package has these submodules. They are imported at their first use:
 
 - `ndscatter.torch` can replace kernels of PyTorch's own operators, and has separate operators with
   gradients. It requires PyTorch.
+- `ndscatter.distributed` has tables whose rows are divided among the ranks of a process group of
+  PyTorch. It requires PyTorch.
 - `ndscatter.onnxruntime` runs the scatters of ONNX Runtime's models on ndscatter: `enable`, `runs`.
 - `ndscatter.openvino` adds operators to OpenVINO. It is part of the separate package
   ndscatter-openvino.
@@ -29,6 +33,8 @@ from ._native import (
     Explanation,
     GatherPlan,
     ScatterPlan,
+    ShardedPlan,
+    Sharding,
     Write,
     __version__,
     add_at,
@@ -51,6 +57,7 @@ from ._native import (
     plan_scatter_nd,
     plan_scatter_paged,
     plan_scatter_update,
+    plan_sharded,
     plan_tensor_scatter,
     release_scratch,
     scatter_elements,
@@ -67,6 +74,8 @@ __all__ = [
     "Explanation",
     "GatherPlan",
     "ScatterPlan",
+    "ShardedPlan",
+    "Sharding",
     "Write",
     "__version__",
     "add_at",
@@ -90,6 +99,7 @@ __all__ = [
     "plan_scatter_nd",
     "plan_scatter_paged",
     "plan_scatter_update",
+    "plan_sharded",
     "plan_tensor_scatter",
     "release_scratch",
     "scatter_elements",
@@ -102,7 +112,7 @@ __all__ = [
     "write_paged",
 ]
 
-_SUBMODULES = ("onnxruntime", "openvino", "torch")
+_SUBMODULES = ("distributed", "onnxruntime", "openvino", "torch")
 
 
 def __getattr__(name: str) -> Any:

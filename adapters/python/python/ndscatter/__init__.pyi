@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, fi
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import distributed as distributed
 from . import onnxruntime as onnxruntime
 from . import torch as torch
 
@@ -12,6 +13,8 @@ __all__ = [
     "Explanation",
     "GatherPlan",
     "ScatterPlan",
+    "ShardedPlan",
+    "Sharding",
     "Write",
     "__version__",
     "add_at",
@@ -35,6 +38,7 @@ __all__ = [
     "plan_scatter_nd",
     "plan_scatter_paged",
     "plan_scatter_update",
+    "plan_sharded",
     "plan_tensor_scatter",
     "release_scratch",
     "scatter_elements",
@@ -1134,6 +1138,157 @@ class GatherPlan:
     @property
     def skipped(self) -> int:
         """Number of tuples that ``bounds="skip"`` dropped."""
+
+@final
+class Sharding:
+    """Division of the rows of a table among parts, for example the processes of a cluster. The class
+    methods `blocks`, `modulo` and `starts` make one.
+
+    >>> import ndscatter
+    >>> sharding = ndscatter.Sharding.blocks(2)
+    >>> [sharding.rows_of(part, 7) for part in range(2)]
+    [4, 3]
+    >>> sharding.owner(5, 7), sharding.row(1, 1, 7)
+    ((1, 1), 5)
+    """
+    @classmethod
+    def blocks(cls, parts: SupportsIndex) -> Sharding:
+        """Divide the rows into `parts` blocks of consecutive rows. Every block has
+        ``ceil(rows / parts)`` rows. The last blocks may have fewer rows, or none. This is the
+        division of ``torch.chunk``, and of a ``DTensor`` with the placement ``Shard(0)``.
+
+        Args:
+            parts: number of parts, at least 1.
+
+        Raises:
+            ValueError: `parts` is 0 or too large.
+        """
+    @classmethod
+    def modulo(cls, parts: SupportsIndex) -> Sharding:
+        """Give row ``r`` to part ``r % parts``. Row ``r`` is row ``r // parts`` of this part.
+
+        Args:
+            parts: number of parts, at least 1.
+
+        Raises:
+            ValueError: `parts` is 0 or too large.
+        """
+    @classmethod
+    def starts(cls, starts: Iterable[SupportsIndex]) -> Sharding:
+        """Give the rows from ``starts[p]`` to ``starts[p + 1] - 1`` to part ``p``. The last part has all
+        rows from its start to the end of the table.
+
+        Args:
+            starts: the first row of each part: 0, and then integers in ascending order.
+
+        Raises:
+            ValueError: `starts` is empty, does not begin with 0, or does not ascend.
+        """
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+    def rows_of(self, part: SupportsIndex, rows: SupportsIndex) -> int:
+        """Return the number of rows that part `part` has of a table of `rows` rows."""
+    def owner(self, row: SupportsIndex, rows: SupportsIndex) -> tuple[int, int] | None:
+        """Return the part that has row `row` of a table of `rows` rows, and the position of the row in
+        this part. Return None if the table has no such row.
+        """
+    def row(self, part: SupportsIndex, local: SupportsIndex, rows: SupportsIndex) -> int | None:
+        """Return the row of the table that is row `local` of part `part`. `rows` is the number of rows
+        of the table. Return None if the part has no such row.
+        """
+
+@final
+class ShardedPlan:
+    """The tuples of one sender, split by the parts of a table that have their destinations.
+    `plan_sharded` returns it.
+
+    The plan has a list of entries in the order of the parts. The owner of a part applies the entries
+    of sender 0, then those of sender 1, and so on. The result then has the bits of one loop over the
+    tuples of all senders in this order.
+
+    Do not change the arrays of a plan.
+    """
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of entries of each part."""
+    @property
+    def destinations(self) -> NDArray[np.int64]:
+        """Array of int64: the number of each entry's destination among the slices of its part. A slice
+        is a row, or for tuples of several coordinates a part of a row.
+        """
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        """Array of int64: the tuple of each entry. The packed updates are
+        ``gather(updates, order)``, and the results of a gather are scattered to these positions.
+        None for a plan that combines tuples.
+        """
+    @property
+    def slots(self) -> NDArray[np.int64] | None:
+        """Array of int64: the entry of each tuple, or -1 for a skipped tuple. The updates of an entry
+        are combined with `packing_reduction`. In a gather, several tuples use one answer. None for
+        a plan that does not combine tuples.
+        """
+    @property
+    def packing_reduction(self) -> str:
+        """Name of the reduction that combines the updates of an entry."""
+    @property
+    def tuples(self) -> int:
+        """Number of all tuples. The number includes skipped tuples."""
+    @property
+    def skipped(self) -> int:
+        """Number of tuples that ``bounds="skip"`` dropped."""
+
+def plan_sharded(
+    shape: tuple[SupportsIndex, ...] | int,
+    indices: _Values,
+    sharding: Sharding,
+    *,
+    operator: Literal["rows", "tuples", "slots"] = "rows",
+    reads: bool = False,
+    combine: bool = False,
+    reduction: _Reduction = "none",
+    bounds: _Bounds = "error",
+    negative_indices: bool = True,
+    threads: int | None = None,
+) -> ShardedPlan:
+    """Split the tuples of `indices` by the parts of a table that have their destinations. The table
+    itself is not needed, and may be larger than memory. Tuples with the same destination keep their
+    order.
+
+    Args:
+        shape: shape of the whole table: a tuple, or an integer for one axis. The rows are on axis 0.
+        indices: integers of any integer type, which address the whole table.
+        sharding: the division of the rows.
+        operator: ``"rows"`` reads indices as rows, like `scatter_update` and `gather`. ``"tuples"``
+            reads the last axis of `indices` as tuples of coordinates, like `scatter_nd` and
+            `gather_nd`. ``"slots"`` reads slots of a paged cache, like `write_paged` and
+            `gather_paged`.
+        reads: whether the plan is for a gather.
+        combine: whether the plan has one entry for each destination instead of one for each tuple.
+            In a scatter, the updates of a destination are combined before they are sent. For floats
+            with ``"add"``, ``"sub"`` or ``"mul"``, this changes the rounding errors.
+        reduction: the reduction of the scatter. It has an effect only if `combine` is true.
+        bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError, ``"skip"``
+            drops the tuple, ``"skip negative"`` drops the tuples of negative indices, and
+            ``"clamp"`` replaces the index by the nearest valid index.
+        negative_indices: whether a negative index counts from the end of its axis. If False, a
+            negative index is out of bounds.
+        threads: largest number of threads that the call uses: 1 is the calling thread alone,
+            None is all threads of the thread pool.
+
+    Raises:
+        IndexError: an index is out of bounds.
+        TypeError: indices are not integers.
+        ValueError: a shape or an option is wrong, or `combine` is true for ``"mean"``.
+        MemoryError: an allocation failed.
+
+    >>> import ndscatter
+    >>> sharding = ndscatter.Sharding.blocks(2)
+    >>> plan = ndscatter.plan_sharded((5, 64), [4, 0, 4], sharding)
+    >>> plan.counts, plan.destinations, plan.order
+    ((1, 2), array([0, 1, 1]), array([1, 0, 2]))
+    """
 
 def plan_scatter_nd(
     data: _Layout,

@@ -5,6 +5,8 @@ from typing import Any
 from ndscatter import Explanation as Explanation
 from ndscatter import GatherPlan as GatherPlan
 from ndscatter import ScatterPlan as ScatterPlan
+from ndscatter import ShardedPlan as ShardedPlan
+from ndscatter import Sharding as Sharding
 from ndscatter import Write as Write
 from ndscatter import add_at as add_at
 from ndscatter import bincount as bincount
@@ -26,6 +28,7 @@ from ndscatter import plan_scatter_elements as plan_scatter_elements
 from ndscatter import plan_scatter_nd as plan_scatter_nd
 from ndscatter import plan_scatter_paged as plan_scatter_paged
 from ndscatter import plan_scatter_update as plan_scatter_update
+from ndscatter import plan_sharded as plan_sharded
 from ndscatter import plan_tensor_scatter as plan_tensor_scatter
 from ndscatter import release_scratch as release_scratch
 from ndscatter import scatter_elements as scatter_elements

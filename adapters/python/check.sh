@@ -7,8 +7,8 @@
 # 3. Compiles the native kernels for PyTorch.
 # 4. Runs pytest.
 # With `full`, the script also runs clippy, and builds the wheel from a source distribution. The tests
-# then include those that `pytest_selection.py` leaves out otherwise, and train graph networks of PyG
-# (PyTorch Geometric).
+# then include those that `pytest_selection.py` leaves out otherwise, train graph networks of PyG
+# (PyTorch Geometric), and start clusters of Ray.
 # This script requires Rust, a C++ compiler, Python 3.11 or newer and access to PyPI.
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
@@ -57,4 +57,8 @@ for part in licenses/LICENSE-APACHE licenses/LICENSE-MIT licenses/LICENSE-THIRD-
 done
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 "$python" -m ndscatter.torch build
-"$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal "$@"
+"$python" -m pytest -q -p no:cacheprovider -n auto --maxprocesses 4 --dist worksteal --ignore tests/ray "$@"
+if $is_full; then
+    # One process: each process would start its own cluster.
+    "$python" -m pytest -q -p no:cacheprovider tests/ray
+fi

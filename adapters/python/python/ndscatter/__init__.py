@@ -20,6 +20,7 @@ The package has these submodules. They are imported at their first use:
 - `ndscatter.distributed` has tables whose rows are divided among the ranks of a process group of
   PyTorch. It requires PyTorch.
 - `ndscatter.onnxruntime` runs the scatters of ONNX Runtime's models on ndscatter: `enable`, `runs`.
+- `ndscatter.ray` has tables whose rows are divided among actors of Ray. It requires Ray.
 - `ndscatter.openvino` adds operators to OpenVINO. It is part of the separate package
   ndscatter-openvino.
 
@@ -112,7 +113,7 @@ __all__ = [
     "write_paged",
 ]
 
-_SUBMODULES = ("distributed", "onnxruntime", "openvino", "torch")
+_SUBMODULES = ("distributed", "onnxruntime", "openvino", "ray", "torch")
 
 
 def __getattr__(name: str) -> Any:

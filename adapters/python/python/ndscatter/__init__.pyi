@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import distributed as distributed
 from . import onnxruntime as onnxruntime
+from . import ray as ray
 from . import torch as torch
 
 __all__ = [

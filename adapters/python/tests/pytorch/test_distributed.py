@@ -5,16 +5,19 @@ import pathlib
 import subprocess
 import sys
 
+import numpy
 import pytest
 import ranks
 import sharded_cases
 import torch
 
+from ndscatter.distributed import simulate
+
 IS_FULL = os.environ.get("NDSCATTER_FULL") == "1"
 
 
 def test_small_cases_have_the_bits_of_one_process():
-    seeds = range(10_000 if IS_FULL else 400)
+    seeds = range(10_000 if IS_FULL else 200)
     assert ranks.run(7, sharded_cases.random_cases, seeds, 12, 8) == [None] * 7
 
 
@@ -88,6 +91,31 @@ def test_the_example_has_one_checksum_for_any_number_of_processes():
     lines = [done.stdout.splitlines()[-2:] for done in printed]
     assert "checksum" in lines[0][1], printed[0].stderr
     assert lines[0][1] == lines[1][1], printed[1].stderr
+
+
+def test_the_simulator_uses_the_frequencies_of_rows():
+    problem = simulate.Problem(rows=3_000_000, tuples=40_000, width=1, zipf=1.2)
+    share = 1 / numpy.arange(1, 3_000_001.0) ** 1.2
+    expected = 8 * share[::8].sum() / share.sum()
+    assert problem.busiest_share(8) == pytest.approx(expected, rel=1e-3)
+    # The indices come from a continuous distribution, in which frequent rows have other shares.
+    drawn = (problem.indices(0) % 8 == 0).float().mean() * 8
+    assert drawn == pytest.approx(expected, rel=0.4)
+    assert simulate.Problem(100, 10, 1, 0.0).busiest_share(7) == 1
+
+
+def test_the_simulator_predicts_each_step(capsys, monkeypatch):
+    network = simulate.Network(bandwidth=1e9, latency=1e-3)
+    problem = simulate.Problem(rows=1000, tuples=500, width=8, zipf=0.0)
+    step = simulate.predict(problem, 4, network)
+    assert step.link == pytest.approx(500 * (8 * 4 + 8) * 3 / 4 / 1e9)
+    # Two exchanges and one piece with three other ranks, and three agreements of two rounds there and back.
+    assert step.messages == pytest.approx((3 * 3 + 2 * 3 * 2) * 1e-3)
+    assert step.bound == "latency" and step.total > step.messages
+    monkeypatch.setattr(sys, "argv", ["simulate", "--rows", "500", "--tuples", "100", "--ranks", "2", "4096"])
+    simulate.main()
+    printed = capsys.readouterr().out
+    assert printed.count("4096") == 2 and "weak scaling" in printed and "strong scaling" in printed
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ The package adds no transport: it calls ``torch.distributed`` with tensors on th
 with the backend gloo.
 """
 
-from ._exchange import RankError, TransportError
+from .._shards import RankError, TransportError
 from ._plan import TablePlan
 from ._sgd import SGD
 from ._table import ShardedTable

@@ -14,37 +14,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from .._shards import RankError, TransportError
+
 # Time that a rank waits for signs of life of other ranks, after a failed transport.
 _PATIENCE = timedelta(seconds=3)
-
-
-class RankError(RuntimeError):
-    """A rank has refused a call. Every rank raises this error, and no rank has changed its rows.
-
-    Attributes:
-        rank: the rank of the process group that has refused the call, and the first of them if
-            several ranks have refused it.
-        error: the type of the exception of this rank, for example ``"IndexError"``.
-    """
-
-    def __init__(self, rank: int, error: str, message: str) -> None:
-        super().__init__(f"rank {rank}: {error}: {message}")
-        self.rank = rank
-        self.error = error
-
-
-class TransportError(RuntimeError):
-    """A collective call failed, for example because a rank has ended or a timeout has passed.
-
-    Attributes:
-        missing: the ranks of the process group that have given no sign of life since the failure.
-            The list is empty if the store of the process group cannot be read either.
-    """
-
-    def __init__(self, stage: str, cause: BaseException, missing: Sequence[int]) -> None:
-        named = f"; no sign of life of rank {', '.join(map(str, missing))}" if missing else ""
-        super().__init__(f"the exchange of {stage} failed: {cause}{named}")
-        self.missing = list(missing)
 
 
 class Exchange:

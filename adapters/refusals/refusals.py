@@ -9,6 +9,8 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,8 @@ def watch(library: str) -> ctypes.CDLL:
 
 def attempts(refusals: ctypes.CDLL, call: Callable[[], Any], follow: bool) -> Iterator[tuple[int, Any, Exception | None]]:
     """Make the call once for each of its allocations, which fails, and with `follow` also all later allocations of the
-    call. Yield the number of the allocation, and the result or the exception."""
+    call. Yield the number of the allocation, and the result or the exception. The caller has made the call once."""
+    _wait_for_threads()
     for number in range(1, MOST):
         result, raised = None, None
         refusals.refusals_start(number, follow)
@@ -47,3 +50,20 @@ def attempts(refusals: ctypes.CDLL, call: Callable[[], Any], follow: bool) -> It
             return
         yield number, result, raised
     raise AssertionError(f"a call makes more than {MOST} allocations")
+
+
+def _wait_for_threads() -> None:
+    """Wait until all other threads sleep. A new thread of rayon makes allocations that cannot fail, and runs late if the
+    machine is busy."""
+    others = [task for task in Path("/proc/self/task").iterdir() if task.name != str(threading.get_native_id())]
+    end, asleep = time.monotonic() + 10, 0
+    while asleep < 3 and time.monotonic() < end:
+        asleep = asleep + 1 if all(map(_is_asleep, others)) else 0
+        time.sleep(0.002)
+
+
+def _is_asleep(task: Path) -> bool:
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0] == "S"
+    except OSError:
+        return True  # The thread has ended.

@@ -8,8 +8,8 @@ use super::split::starts;
 use crate::error::ScatterError;
 use crate::memory::with_room;
 
-/// The order in which the owner of a part applies the entries of all senders: the entries of sender
-/// 0 in their order, then the entries of sender 1, and so on.
+/// The order in which the owner of a part applies the entries of all senders. The entries of sender
+/// 0 come first, in their order. The entries of sender 1 follow, and so on.
 ///
 /// An owner that applies the entries in this order gets the bits of one loop over the tuples of
 /// sender 0, then the tuples of sender 1, and so on.

@@ -28,9 +28,9 @@ use crate::run::{Planning, make_plan};
 /// received entries along axis 0. For indices of rows, a slice is a row. For tuples of `k`
 /// coordinates, a row has `data.shape[1..k].product()` slices.
 ///
-/// The result has the bits of one loop over the tuples of sender 0, then the tuples of sender 1, and
-/// so on, if each owner applies the entries in the order of [`MergeOrder`](crate::MergeOrder). The
-/// numbers of parts, senders and threads do not change the bits.
+/// Each owner applies the entries in the order of [`MergeOrder`](crate::MergeOrder). The result then
+/// has the bits of one loop over the tuples of sender 0, then those of sender 1, and so on. The
+/// numbers of parts and threads do not change the bits.
 ///
 /// A plan does not depend on values or element types, and can be used for any number of calls.
 ///

@@ -1,4 +1,4 @@
-//! Tables that are divided among parts: the result of all parts has the bits of one loop over the
+//! Tables that are divided among parts. The result of all parts has the bits of one loop over the
 //! tuples of sender 0, then those of sender 1, and so on.
 
 use ndscatter::{

@@ -4,6 +4,7 @@
 //! The module knows pools, numbers of workers and numbered tasks. The module does not know what a
 //! task does.
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use super::shared_slots::SharedSlots;
@@ -11,6 +12,7 @@ use super::tile::part;
 use crate::error::ScatterError;
 use crate::goal::Goal;
 use crate::machine::Machine;
+use crate::memory::with_room;
 use crate::pool::{CallingThread, Pool};
 use crate::sync::{AtomicU64, AtomicUsize};
 
@@ -160,6 +162,33 @@ impl<'p> Workers<'p> {
             let chunk = unsafe { places.chunk(index, len) };
             task(index, chunk);
         })
+    }
+
+    /// Cuts `data` into chunks as [`Self::run_chunks`] does. Returns the result of `task` for each
+    /// chunk, in the order of the chunks.
+    pub(crate) fn map_chunks<T: Send, R: Send + Sync>(
+        &self,
+        data: &mut [T],
+        len: usize,
+        task: &(dyn Fn(usize, &mut [T]) -> R + Sync),
+    ) -> Result<Vec<R>, ScatterError> {
+        let chunks = data.len().div_ceil(len.max(1));
+        let mut results: Vec<OnceLock<R>> = with_room(chunks)?;
+        results.resize_with(chunks, OnceLock::new);
+        self.run_chunks(data, len, &|index, chunk| {
+            results[index].get_or_init(|| task(index, chunk));
+        })?;
+        let mut found = with_room(chunks)?;
+        for result in results {
+            // `run_chunks` has already returned an error if the pool did not run every chunk, so this
+            // error is only a safeguard.
+            found.push(result.into_inner().ok_or(ScatterError::PoolFailed {
+                tasks: 1,
+                completed: 0,
+                surplus: 0,
+            })?);
+        }
+        Ok(found)
     }
 
     /// Runs `task` once for every piece of the work, that is, with every number in `0..pieces`. The

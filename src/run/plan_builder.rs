@@ -8,7 +8,6 @@
 //!
 //! This module knows index types and shapes. This module does not know element types or reductions.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::skipped::{Shares, drop_skipped};
@@ -264,23 +263,13 @@ impl Numbering<'_> {
         let call = self.execution.begin();
         let workers = call.workers();
         let len = numbers.len().div_ceil(workers.parts()).max(1);
-        let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
-        pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
-        workers.run_chunks(numbers, len, &|index, chunk| {
-            pieces[index].get_or_init(|| self.tuples.resolve(set, first + index * len, chunk));
+        let pieces = workers.map_chunks(numbers, len, &|index, chunk| {
+            self.tuples.resolve(set, first + index * len, chunk)
         })?;
         let mut whole = Piece::EMPTY;
         shares.len = len;
         shares.applied = with_room(pieces.len())?;
         for (piece, chunk) in pieces.into_iter().zip(numbers.chunks(len)) {
-            // A piece without a result would have unchecked indices. `run_chunks` has already
-            // returned an error if the pool did not run every piece, so this error is only a
-            // safeguard.
-            let piece = piece.into_inner().ok_or(ScatterError::PoolFailed {
-                tasks: 1,
-                completed: 0,
-                surplus: 0,
-            })?;
             let piece = piece?;
             shares.applied.push(chunk.len() - piece.skipped);
             whole.join(&piece);

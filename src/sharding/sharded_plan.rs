@@ -13,7 +13,7 @@ use crate::execution::Execution;
 use crate::memory::{with_room, zeroed};
 use crate::operand::{Indices, Layout};
 use crate::ops::{Gather, Operator, Scatter, resolve_axis};
-use crate::plan::IndexPlan;
+use crate::plan::{Destinations, IndexPlan};
 use crate::reduction::Reduction;
 use crate::run::{Planning, make_plan};
 
@@ -164,6 +164,7 @@ impl Scatter<'_> {
     ///
     /// The operator must address rows: [`along`](Self::along) axis 0, [`nd`](Self::nd) with at least
     /// one coordinate, [`paged`](Self::paged), or [`elements`](Self::elements) of a table of rank 1.
+    /// [`ShardedPlan`] has an example.
     ///
     /// # Errors
     ///
@@ -332,7 +333,6 @@ fn addressed_axes(
 /// The destinations of a call in a whole table.
 struct Table<'a> {
     plan: IndexPlan,
-    rows: usize,
     execution: &'a Execution<'a>,
 }
 
@@ -352,24 +352,13 @@ impl<'a> Table<'a> {
         addressed.check(1)?;
         let form = operator.form(&shape[..axes], indices.layout().parts(), None)?;
         let plan = make_plan(&addressed, form, indices.integers()?, planning, execution)?;
-        Ok(Self {
-            plan,
-            rows: shape[0],
-            execution,
-        })
+        Ok(Self { plan, execution })
     }
 
     /// Returns a plan with one entry for each applied tuple.
     fn each_tuple(&self, sharding: &Sharding) -> Result<ShardedPlan, ScatterError> {
         let label = |position| self.plan.tuple_at(position);
-        let numbers = self.plan.destinations();
-        let split = split(
-            numbers,
-            &self.owners(sharding)?,
-            sharding.parts,
-            &label,
-            self.execution,
-        )?;
+        let split = self.split(self.plan.destinations(), sharding, &label)?;
         self.finish(
             split.counts,
             split.destinations,
@@ -387,7 +376,7 @@ impl<'a> Table<'a> {
         for (position, &at) in distinct.positions.iter().enumerate() {
             last[at] = self.plan.tuple_at(position);
         }
-        let split = self.split(&distinct, sharding, &|at| last[at])?;
+        let split = self.split(&distinct.destinations, sharding, &|at| last[at])?;
         self.finish(
             split.counts,
             split.destinations,
@@ -405,7 +394,7 @@ impl<'a> Table<'a> {
         reduction: Reduction,
     ) -> Result<ShardedPlan, ScatterError> {
         let distinct = Distinct::new(&self.plan)?;
-        let split = self.split(&distinct, sharding, &|at| at)?;
+        let split = self.split(&distinct.destinations, sharding, &|at| at)?;
         let mut entries: Vec<i64> = zeroed(split.labels.len())?;
         for (entry, &at) in (0..).zip(&split.labels) {
             // Labels are positions of the list, so they are never negative.
@@ -423,23 +412,13 @@ impl<'a> Table<'a> {
 
     fn split(
         &self,
-        distinct: &Distinct,
+        destinations: &Destinations,
         sharding: &Sharding,
         label: &(impl Fn(usize) -> usize + Sync),
     ) -> Result<Split, ScatterError> {
-        let (owners, parts) = (self.owners(sharding)?, sharding.parts);
-        split(
-            &distinct.destinations,
-            &owners,
-            parts,
-            label,
-            self.execution,
-        )
-    }
-
-    fn owners(&self, sharding: &Sharding) -> Result<Owners, ScatterError> {
         let each = self.plan.shape()[1..].iter().product::<usize>();
-        Owners::new(sharding, self.rows, each as u64)
+        let owners = Owners::new(sharding, self.plan.shape()[0], each as u64)?;
+        split(destinations, &owners, sharding.parts, label, self.execution)
     }
 
     fn finish(

@@ -5,8 +5,6 @@
 //! segments of the pieces are then copied to the places of their parts. This module does not know
 //! what an entry is used for.
 
-use std::sync::OnceLock;
-
 use super::owners::Owners;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
@@ -85,25 +83,22 @@ fn split_pieces<N: Number>(
     len: usize,
     workers: &Workers<'_>,
 ) -> Result<Vec<Vec<usize>>, ScatterError> {
-    let mut results: Vec<OnceLock<_>> = with_room(entries.len().div_ceil(len))?;
-    results.extend(numbers.chunks(len).map(|_| OnceLock::new()));
-    workers.run_chunks(entries, len, &|piece, entries| {
+    let counts = workers.map_chunks(entries, len, &|piece, entries| {
         let first = piece * len;
         let numbers = &numbers[first..first + entries.len()];
-        let label = |position| label(first + position);
-        results[piece].get_or_init(|| split_piece(numbers, owners, parts, label, entries));
+        split_piece(
+            numbers,
+            owners,
+            parts,
+            |position| label(first + position),
+            entries,
+        )
     })?;
-    let mut counts = with_room(results.len())?;
-    for result in results {
-        // `run_chunks` has already returned an error if the pool did not run every piece.
-        let result = result.into_inner().ok_or(ScatterError::PoolFailed {
-            tasks: 1,
-            completed: 0,
-            surplus: 0,
-        })?;
-        counts.push(result?);
+    let mut all = with_room(counts.len())?;
+    for counts in counts {
+        all.push(counts?);
     }
-    Ok(counts)
+    Ok(all)
 }
 
 /// Writes the entries of `numbers` to `entries`, in the order of their parts. Returns the number of

@@ -9,11 +9,7 @@ and the figures are medians. The results are compared before they are timed.
 
 import argparse
 import collections
-import datetime
-import multiprocessing
-import os
 import statistics
-import tempfile
 import time
 
 import torch
@@ -21,6 +17,7 @@ import torch.distributed as dist
 
 import ndscatter
 from ndscatter.distributed import ShardedTable, _exchange
+from ndscatter.distributed.simulate import run_ranks
 
 
 def tuples_of(options, rank):
@@ -79,15 +76,9 @@ class Done:
         pass
 
 
-def rank_main(rank, options, store, results):
-    torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo",
-        store=dist.FileStore(store, options.ranks),
-        rank=rank,
-        world_size=options.ranks,
-        timeout=datetime.timedelta(minutes=5),
-    )
+def measure(options):
+    """Return the median times of this rank."""
+    rank = dist.get_rank()
     indices, updates = tuples_of(options, rank)
     table = ShardedTable(options.rows, options.width, piece_bytes=options.piece_bytes)
     shard = table.weight.detach().clone()
@@ -127,9 +118,7 @@ def rank_main(rank, options, store, results):
         begin = time.perf_counter()
         ndscatter.plan_sharded(options.rows, indices, table.sharding, threads=1)
         times["split of the indices"].append(time.perf_counter() - begin)
-    results.put((rank, {name: statistics.median(found) for name, found in times.items()}))
-    dist.barrier()
-    dist.destroy_process_group()
+    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def one_process(options):
@@ -164,19 +153,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--piece-bytes", type=int, default=16 << 20)
     options = parser.parse_args()
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    with tempfile.TemporaryDirectory() as folder:
-        store = os.path.join(folder, "store")
-        arguments = [(rank, options, store, results) for rank in range(options.ranks)]
-        processes = [context.Process(target=rank_main, args=each) for each in arguments]
-        for process in processes:
-            process.start()
-        found = dict(results.get(timeout=300) for _ in processes)
-        for process in processes:
-            process.join()
+    found = run_ranks(options.ranks, measure, options)
     single = one_process(options)
-    slowest = {name: max(times[name] for times in found.values()) for name in found[0]}
+    slowest = {name: max(times[name] for times in found) for name in found[0]}
     for name, seconds in {**slowest, **{f"one process, {name}": t for name, t in single.items()}}.items():
         print(f"{name:40} {1000 * seconds:9.2f} ms")
     splitting = slowest["split of the indices"]

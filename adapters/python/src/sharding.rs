@@ -360,8 +360,15 @@ fn operator_named(name: &str) -> PyResult<Operator> {
     }
 }
 
+/// Returns the name that the library has for a reduction. `name` may be a name of another library.
+#[pyfunction]
+fn _reduction_name(name: &str) -> PyResult<&'static str> {
+    Ok(choose::<Reduction>("reduction", name)?.as_str())
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySharding>()?;
     module.add_class::<PyShardedPlan>()?;
-    module.add_function(wrap_pyfunction!(plan_sharded, module)?)
+    module.add_function(wrap_pyfunction!(plan_sharded, module)?)?;
+    module.add_function(wrap_pyfunction!(_reduction_name, module)?)
 }

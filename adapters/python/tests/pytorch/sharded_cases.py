@@ -106,6 +106,32 @@ def random_case(seed, group, most_rows, most_tuples):
     return None
 
 
+def names_of_reductions():
+    """Every name of a reduction gives the same result, also if updates are combined."""
+    names = {"sub": ["subtract"], "mul": ["prod", "multiply"], "max": ["amax", "maximum"], "none": ["update"]}
+    rank = dist.get_rank()
+    for first, others in names.items():
+        results = []
+        for name in [first, *others]:
+            for is_kept in (False, True):
+                table = ShardedTable(6, 2, torch.int64)
+                table.scatter_add_(torch.arange(6), torch.full((6, 2), 5))
+                indices = torch.tensor([1, 4, 1, rank])
+                updates = torch.arange(8).reshape(4, 2) + 2
+                plan = table.plan(indices, combine=True, reduce=name) if is_kept else indices
+                table.scatter_reduce_(plan, updates, first if is_kept else name, combine=True)
+                results.append(whole_table(table))
+        assert all(torch.equal(result, results[0]) for result in results), first
+    plan = table.plan(torch.tensor([1, 1]), combine=True, reduce="update")
+    assert torch.equal(table.gather(plan), whole_table(table)[[1, 1]])
+    combined = table.plan(torch.tensor([1, 1]), combine=True)
+    try:
+        table.embedding(combined)
+    except ValueError as error:
+        return "combine" in str(error)
+    return False
+
+
 def same(a, b):
     """Whether the bits of two tensors are equal."""
     kind = {8: torch.int64, 4: torch.int32, 2: torch.int16}[a.element_size()]

@@ -114,8 +114,9 @@ def test_a_dataset_larger_than_a_step():
     assert least.tobytes() == expected.tobytes()
     batches = [{"key": keys[:9000]}, functools.partial(dict, key=keys[9000:])]
     assert histogram(batches, "key", 50).tolist() == counts.tolist()
-    with pytest.raises(ValueError, match="histogram"):
-        group_by(dataset, "key", "value", 50, "mean")
+    for name in ("mean", "average"):
+        with pytest.raises(ValueError, match="histogram"):
+            group_by(dataset, "key", "value", 50, name)
 
 
 def test_the_example():

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from .. import ScatterPlan, ShardedPlan, Sharding, gather, plan_scatter_update, plan_sharded, scatter_update
+from .._native import _reduction_name
 from ._exchange import Exchange
 
 # Largest number of ranges of rows of one rank. The counts of all ranges are sent before the rows.
@@ -131,11 +132,12 @@ class TablePlan:
     # The entry of each tuple, if tuples of one row are combined.
     _slots: np.ndarray[Any, Any] | None
     _entries: int
-    # The reduction for which updates are combined.
+    # The reduction for which updates are combined, and the reduction that combines them.
     _reduction: str
+    _packing_reduction: str
     _is_kept: bool
 
-    def combined(self, updates: torch.Tensor, packing_reduction: str) -> torch.Tensor:
+    def combined(self, updates: torch.Tensor) -> torch.Tensor:
         """Return the rows of which pieces send some: the updates, combined if the plan combines them."""
         if self._slots is None:
             return updates
@@ -144,7 +146,7 @@ class TablePlan:
             entries,
             self._slots,
             updates,
-            reduction=packing_reduction,
+            reduction=self._packing_reduction,
             include_self=False,
             out=entries,
             threads=threads(),
@@ -167,24 +169,25 @@ def make_plan(
     piece_bytes: int,
     combine: bool,
     reduction: str,
-    reads: bool,
     is_kept: bool,
 ) -> TablePlan:
     """Split the indices of this rank, and exchange the numbers of rows. Every rank raises a
-    `RankError` if the indices of one rank are wrong."""
+    `RankError` if the indices of one rank are wrong. A kept plan without a reduction also serves
+    gathers, so it has an entry for all tuples of a row and not only for the last of them."""
     error: Exception | None = None
     plan: ShardedPlan | None = None
     shape, sent = torch.Size(), np.empty(0, np.int64)
     try:
         indices = torch.as_tensor(indices)
         shape = indices.shape
+        reduction = _reduction_name(reduction)
         plan = plan_sharded(
             rows,
             indices,
             ranges.sharding,
             combine=combine,
             reduction=reduction,
-            reads=reads,
+            reads=reduction == "none" and is_kept,
             threads=threads(),
         )
         sent = ranges.local(plan)
@@ -209,6 +212,7 @@ def make_plan(
         _slots=plan.slots,
         _entries=len(plan.destinations),
         _reduction=reduction,
+        _packing_reduction=plan.packing_reduction,
         _is_kept=is_kept,
     )
 

@@ -14,12 +14,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Shard
 
 from .. import Sharding, gather, plan_sharded, scatter_update
+from .._native import _reduction_name
 from ._embedding import Lookup
 from ._exchange import Exchange
 from ._plan import Piece, Ranges, TablePlan, make_plan, threads
-
-# Names that torch has for the reductions of `scatter_reduce_`.
-_REDUCTIONS = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max", "mean": "mean"}
 
 
 class ShardedTable(torch.nn.Module):
@@ -113,8 +111,7 @@ class ShardedTable(torch.nn.Module):
             reduce: the reduction that combines updates, and ``"none"`` for `index_copy_` and
                 `gather`.
         """
-        reduction = _REDUCTIONS.get(reduce, reduce)
-        return self._plan(indices, combine, reduction, reads=reduction == "none", is_kept=True)
+        return self._plan(indices, combine, reduce, is_kept=True)
 
     def _plan(
         self,
@@ -122,7 +119,6 @@ class ShardedTable(torch.nn.Module):
         combine: bool,
         reduction: str,
         *,
-        reads: bool,
         is_kept: bool = False,
     ) -> TablePlan:
         if isinstance(indices, TablePlan):
@@ -136,7 +132,6 @@ class ShardedTable(torch.nn.Module):
             piece_bytes=self.piece_bytes,
             combine=combine,
             reduction=reduction,
-            reads=reads,
             is_kept=is_kept,
         )
 
@@ -174,7 +169,7 @@ class ShardedTable(torch.nn.Module):
             include_self: whether the existing rows take part in the reduction.
             combine: whether the updates of one row are combined before they are sent.
         """
-        self._scatter(indices, updates, _REDUCTIONS.get(reduce, reduce), include_self, combine)
+        self._scatter(indices, updates, reduce, include_self, combine)
 
     def index_copy_(
         self, indices: torch.Tensor | TablePlan, updates: torch.Tensor, *, combine: bool = True
@@ -198,7 +193,7 @@ class ShardedTable(torch.nn.Module):
         include_self: bool,
         combine: bool,
     ) -> None:
-        plan = self._plan(indices, combine, reduction, reads=False)
+        plan = self._plan(indices, combine, reduction)
         rows, error = self._checked(plan, updates, reduction)
         options = {"reduction": reduction, "include_self": include_self}
         self._scatter_into(self.weight.detach(), None, plan, rows, options, error)
@@ -206,17 +201,17 @@ class ShardedTable(torch.nn.Module):
     def _scatter_into(
         self,
         target: torch.Tensor,
-        slots: torch.Tensor | None,
+        numbers: torch.Tensor | None,
         plan: TablePlan,
         updates: torch.Tensor,
         options: dict[str, Any],
         error: Exception | None,
     ) -> None:
-        """Scatter the updates of all ranks into `target`. `slots` has the row of `target` for each
-        local row. None: `target` has the rows of this rank."""
+        """Scatter the updates of all ranks into `target`. `numbers` has the local rows that `target` has, in
+        ascending order. None: `target` has all rows of this rank."""
         entries = updates
         try:
-            entries = plan.combined(updates, "add" if options["reduction"] == "sub" else options["reduction"])
+            entries = plan.combined(updates)
         except Exception as refused:
             error = error or refused
 
@@ -224,7 +219,7 @@ class ShardedTable(torch.nn.Module):
             gather(entries[:, columns], piece.order, out=packed, threads=threads())
 
         def apply(piece: Piece, columns: slice, received: torch.Tensor) -> None:
-            rows = None if slots is None else slots[piece.rows]
+            rows = None if numbers is None else torch.searchsorted(numbers, piece.rows)
             piece.scatter(target[:, columns], rows, received, options, plan._is_kept)
 
         self._in_pieces(plan, pack, apply, error, is_answer=False)
@@ -240,7 +235,7 @@ class ShardedTable(torch.nn.Module):
                 raise ValueError(f"`updates` has shape {tuple(updates.shape)}, but must have {expected}")
             if updates.dtype != self.weight.dtype:
                 raise TypeError(f"`updates` is {updates.dtype}, but the table is {self.weight.dtype}")
-            if plan._slots is not None and plan._reduction != reduction:
+            if plan._slots is not None and plan._reduction != _reduction_name(reduction):
                 raise ValueError(f"the plan combines updates for {plan._reduction!r}, not for {reduction!r}")
             self._try_reduction(reduction)
             return updates.reshape(plan.tuples, self.width), None
@@ -262,7 +257,7 @@ class ShardedTable(torch.nn.Module):
             indices: rows of the whole table, or a plan of them.
             combine: whether each row is sent once, if several indices name it.
         """
-        plan = self._plan(indices, combine, "none", reads=True)
+        plan = self.plan(indices, combine=combine) if not isinstance(indices, TablePlan) else indices
         weight = self.weight.detach()
         entries, error = weight.new_empty((0, self.width)), None
         try:
@@ -291,6 +286,8 @@ class ShardedTable(torch.nn.Module):
             indices: rows of the whole table, or a plan of them that does not combine updates.
         """
         plan = indices if isinstance(indices, TablePlan) else self.plan(indices)
+        if plan._slots is not None:
+            raise ValueError("the plan combines updates, which changes gradients; make a plan without `combine`")
         rows: torch.Tensor = Lookup.apply(
             self.weight, lambda: self.gather(plan), lambda gradient: self._gradient(plan, gradient)
         )
@@ -320,14 +317,12 @@ class ShardedTable(torch.nn.Module):
             result = torch.zeros_like(weight)
             self._scatter_into(result, None, plan, updates, options, None)
             return result
-        # The distinct rows with a gradient, in ascending order, and the place of each in `values`.
+        # The distinct rows with a gradient, in ascending order.
         rows = torch.cat([piece.rows for piece in plan._pieces])
         distinct = plan_sharded(len(weight), rows, Sharding.blocks(1), combine=True, reduction="add")
         numbers = torch.from_numpy(distinct.destinations)
         values = weight.new_zeros((len(numbers), self.width))
-        slots = torch.full((len(weight),), -1)
-        slots[numbers] = torch.arange(len(numbers))
-        self._scatter_into(values, slots, plan, updates, options, None)
+        self._scatter_into(values, numbers, plan, updates, options, None)
         return torch.sparse_coo_tensor(
             numbers[None], values, weight.shape, is_coalesced=True, check_invariants=False
         )

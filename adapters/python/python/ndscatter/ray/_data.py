@@ -13,7 +13,8 @@ import numpy as np
 import ray
 
 from .. import Sharding, plan_sharded
-from ._table import REDUCTIONS, ShardedTable, combined
+from .._native import _reduction_name
+from ._table import ShardedTable, combined
 
 # Number of batches of an iterable that tasks prepare at the same time.
 _IN_FLIGHT = 8
@@ -74,7 +75,7 @@ def group_by(
     Returns:
         The table, with one row for each group.
     """
-    reduction, kind = REDUCTIONS.get(reduce, reduce), np.dtype(dtype)
+    reduction, kind = _reduction_name(reduce), np.dtype(dtype)
     if reduction == "mean":
         raise ValueError("the mean of a group is its sum, divided by its count of `histogram`")
     if table is None:

@@ -5,7 +5,7 @@ This module knows actors, tasks and references to objects. It does not know data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ import numpy as np
 import ray
 
 from .. import ShardedPlan, Sharding, gather, plan_sharded, scatter_update
+from .._native import _reduction_name
 from .._shards import RankError, TransportError
-
-# Names that torch has for the reductions of `scatter_reduce_`.
-REDUCTIONS = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
 
 # Reductions that several scatters may apply one after another with the result of one scatter.
 _STEPWISE = ("none", "add", "sub", "mul", "min", "max")
@@ -111,7 +109,7 @@ class ShardedTable:
     The indices and updates of a method are arrays, references to arrays in the object store, or lists of
     these with one entry for each sender. An error of one sender is a `RankError` with the number of the
     sender, and no row has changed. After a `TransportError`, the rows are unchanged unless `is_torn` is
-    true.
+    true. Only one thread at a time may call the methods that change rows.
 
     Args:
         rows: number of rows of the whole table.
@@ -174,7 +172,7 @@ class ShardedTable:
     ) -> None:
         """Combine an update with each row that `indices` names. `reduce` is ``"sum"``, ``"prod"``,
         ``"amin"``, ``"amax"``, ``"mean"``, or a name of `ndscatter.scatter_update`."""
-        self._scatter(indices, updates, REDUCTIONS.get(reduce, reduce), include_self, combine)
+        self._scatter(indices, updates, _reduction_name(reduce), include_self, combine)
 
     def index_copy_(self, indices: Any, updates: Any, *, combine: bool = True) -> None:
         """Replace each row that `indices` names by its update. If a row has several updates, the last one
@@ -246,19 +244,20 @@ class ShardedTable:
 
     def rows_of_all(self) -> Any:
         """Return all rows, as one array in the memory of the caller."""
-        return self._in_order(self._each("rows", [()] * len(self._parts)).__getitem__)
+        return self._in_order(self._each("rows", [()] * len(self._parts)), self.sharding)
 
-    def _in_order(self, part: Callable[[int], Any]) -> Any:
+    def _in_order(self, parts: Sequence[Any], sharding: Sharding) -> Any:
+        """Return the table whose rows `parts` has, divided by `sharding`."""
         whole = np.empty((self.rows, *self._width), self.dtype)
-        for number, rows in self._positions():
-            whole[rows] = part(number)
+        for part, rows in zip(parts, self._positions(sharding), strict=True):
+            whole[rows] = part
         return whole
 
-    def _positions(self) -> list[tuple[int, Any]]:
-        """Return the rows of the table that each part has."""
-        split = plan_sharded(self.rows, np.arange(self.rows), self.sharding)
+    def _positions(self, sharding: Sharding) -> list[Any]:
+        """Return the rows of the table that each part of a division has."""
+        split = plan_sharded(self.rows, np.arange(self.rows), sharding)
         assert split.order is not None, "the plan does not combine rows"
-        return list(enumerate(np.split(split.order, np.cumsum(split.counts)[:-1])))
+        return np.split(split.order, np.cumsum(split.counts)[:-1])
 
     # Checkpoints.
 
@@ -272,12 +271,9 @@ class ShardedTable:
         """Read the files of `save`. `sharding` is the division of the rows of the saved table, and by
         default that of this table. Another number of actors may have saved the table."""
         sharding = self.sharding if sharding is None else sharding
-        whole = np.empty((self.rows, *self._width), self.dtype)
-        split = plan_sharded(self.rows, np.arange(self.rows), sharding)
-        assert split.order is not None, "the plan does not combine rows"
-        for part, rows in enumerate(np.split(split.order, np.cumsum(split.counts)[:-1])):
-            whole[rows] = np.load(Path(folder) / f"part-{part}.npy", mmap_mode="r")
-        self._each("load", [[whole[rows]] for _, rows in self._positions()], is_write=True)
+        files = [Path(folder) / f"part-{part}.npy" for part in range(sharding.parts)]
+        whole = self._in_order([np.load(file, mmap_mode="r") for file in files], sharding)
+        self._each("load", [[whole[rows]] for rows in self._positions(self.sharding)], is_write=True)
         self._is_torn = False
 
 

@@ -73,7 +73,7 @@ use crate::run::{Planning, make_plan};
 #[derive(Debug)]
 pub struct ShardedPlan {
     counts: Vec<usize>,
-    /// Position of the first entry of each part, and the number of all entries.
+    /// Position of the first entry of each part.
     starts: Vec<usize>,
     destinations: Vec<i64>,
     packing: Packing<Vec<i64>>,
@@ -93,9 +93,11 @@ pub enum Packing<List> {
         order: List,
     },
     /// An entry may have several tuples, which have the same destination. The update of tuple `t` is
-    /// combined into entry `slots[t]`, so the packed updates are a scatter along axis 0 with
-    /// `reduction`, with [`Bounds::SkipNegative`](crate::Bounds::SkipNegative) and with
-    /// `include_self(false)`. In a gather, the result of tuple `t` is answer `slots[t]`.
+    /// combined into entry `slots[t]`. The packed updates are therefore a scatter along axis 0 with
+    /// `reduction`, `include_self(false)`, `negative_indices(false)` and
+    /// [`Bounds::SkipNegative`](crate::Bounds::SkipNegative). In a gather, the result of tuple `t` is
+    /// answer `slots[t]`. The results are therefore a gather along axis 0 with the same rules for
+    /// negative numbers.
     Scatter {
         /// The entry of each tuple. A skipped tuple has -1.
         slots: List,

@@ -1,5 +1,6 @@
 // Adds rows to a table three times: in place, then with a kept plan, then with an
-// index out of bounds, which is an error.
+// index out of bounds, which is an error. Then writes to paged caches, and adds rows
+// to a table that two parts store.
 //
 //   cc -std=c11 example.c $(pkg-config --cflags --libs ndscatter-c) -o example
 
@@ -75,6 +76,45 @@ static int write_caches(void) {
   return 0;
 }
 
+// Two senders add numbers to a table of five rows. Two parts store the table. A program with several
+// processes sends the entries of each part with its own transport, such as MPI.
+static int add_to_parts(void) {
+  int64_t row_numbers[2][3] = {{4, 0, 4}, {1, 4, 0}}, rows = 5, three = 3;
+  float update_values[2][3] = {{1, 2, 3}, {4, 5, 6}}, packed_values[3], parts[2][3] = {{0}};
+  DLTensor table = tensor(NULL, kDLFloat, 32, 1, &rows); // describes the whole table
+  nds_sharding halves = {.size = sizeof halves, .rule = NDS_SHARDING_BLOCKS, .parts = 2};
+  nds_options add = {.size = sizeof add, .reduction = NDS_REDUCTION_ADD};
+  for (int sender = 0; sender < 2; sender++) { // each part applies the entries of sender 0 first
+    DLTensor indices = tensor(row_numbers[sender], kDLInt, 64, 1, &three);
+    DLTensor updates = tensor(update_values[sender], kDLFloat, 32, 1, &three);
+    nds_sharded_plan *plan = NULL;
+    nds_sharded_lists lists = {.size = sizeof lists};
+    if (nds_shard_scatter_update(&table, &indices, &halves, 0, &add, &plan) != NDS_OK) return failed("nds_shard_scatter_update");
+    nds_status status = nds_sharded_plan_lists(plan, &lists);
+    // The sender packs the updates in the order of the parts.
+    DLTensor order = tensor((void *)lists.order, kDLInt, 64, 1, &three);
+    DLTensor packed = tensor(packed_values, kDLFloat, 32, 1, &three);
+    if (status == NDS_OK) status = nds_gather(&updates, &order, 0, &packed, NULL);
+    size_t first = 0;
+    for (size_t part = 0; part < lists.parts && status == NDS_OK; part++) {
+      // Each part has received its destinations and its updates, and adds them to its rows.
+      int64_t mine = 0, count = (int64_t)lists.counts[part];
+      status = nds_sharding_rows(&halves, (int64_t)part, rows, &mine);
+      DLTensor local = tensor(parts[part], kDLFloat, 32, 1, &mine);
+      DLTensor destinations = tensor((void *)(lists.destinations + first), kDLInt, 64, 1, &count);
+      DLTensor received = tensor(packed_values + first, kDLFloat, 32, 1, &count);
+      if (status == NDS_OK) status = nds_scatter_update(&local, &destinations, &received, 0, &local, &add);
+      first += lists.counts[part];
+    }
+    nds_sharded_plan_free(plan);
+    if (status != NDS_OK) return failed("the update of the parts");
+  }
+  print("part 0", parts[0], 3);
+  print("part 1", parts[1], 2);
+  const float expected[2][3] = {{8, 4, 0}, {0, 9, 0}};
+  return memcmp(parts, expected, sizeof expected) != 0 ? wrong("the table of two parts") : 0;
+}
+
 int main(void) {
   float table_values[6] = {0};
   int64_t row_numbers[3] = {0, 2, -1}; // -1 is the last row, so row 2 occurs twice
@@ -117,5 +157,6 @@ int main(void) {
   if (status != NDS_INDEX_OUT_OF_BOUNDS || info.status != (int32_t)status) return wrong("the status");
   if (info.tuple != 1 || info.axis != 0 || info.axis_size != 3 || info.index != 7) return wrong("the facts");
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the error");
-  return write_caches();
+  int failure = write_caches();
+  return failure != 0 ? failure : add_to_parts();
 }

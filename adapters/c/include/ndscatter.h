@@ -170,10 +170,26 @@ typedef enum nds_scaling {
   NDS_SCALING_RECIPROCAL = 1,
 } nds_scaling;
 
+// Values of nds_sharding.rule: division of the rows of a table among parts.
+typedef enum nds_sharding_rule {
+  // Every part has a block of consecutive rows. A block has rows / parts rows, rounded up. The
+  // last blocks may have fewer rows, or none.
+  NDS_SHARDING_BLOCKS = 0,
+  // Part r % parts has row r, as its row r / parts.
+  NDS_SHARDING_MODULO = 1,
+  // Part p has the rows from starts[p] to starts[p + 1] - 1. The last part has all rows from its
+  // start to the end of the table.
+  NDS_SHARDING_STARTS = 2,
+} nds_sharding_rule;
+
 // A kept plan: the part of a scatter or gather that depends only on indices, computed once for
 // several runs. A plan is made for one element type, shape and strides of data. Several threads
 // may run one plan at the same time.
 typedef struct nds_plan nds_plan;
+
+// The tuples of one sender, split by the parts of a table that have their destinations. Several
+// threads may use one plan at the same time.
+typedef struct nds_sharded_plan nds_sharded_plan;
 
 // Facts of a failure: its status, and the tuple, the axis and the index that caused it. A fact
 // that is unknown, or that the kind of failure does not have, is -1. Before a call of
@@ -251,6 +267,49 @@ typedef struct nds_options {
   // Use of the pool's threads: a value of nds_goal. No result depends on this field.
   int32_t goal;
 } nds_options;
+
+// Division of the rows of a table among parts. Each row has one owner: the part that stores the row.
+// The caller must set `size` and `parts`.
+typedef struct nds_sharding {
+  // Size of this struct in bytes: sizeof(nds_sharding).
+  uint32_t size;
+  // Rule of the division: a value of nds_sharding_rule.
+  int32_t rule;
+  // Number of parts, from 1 to 2^32 - 1.
+  size_t parts;
+  // For NDS_SHARDING_STARTS: the first row of each part, an array of `parts` numbers. The first
+  // number is 0, and no number is less than the number before it. For the other rules: null.
+  const int64_t *starts;
+} nds_sharding;
+
+// The lists of a sharded plan. The plan has a list of entries in the order of the parts. Before a
+// call of nds_sharded_plan_lists, set `size` to sizeof(nds_sharded_lists). The lists belong to the
+// plan, and are valid until nds_sharded_plan_free.
+typedef struct nds_sharded_lists {
+  // sizeof(nds_sharded_lists), as the caller's header defines it.
+  uint32_t size;
+  // If slots is not null: the reduction that combines the updates of an entry, a value of
+  // nds_reduction. Otherwise NDS_REDUCTION_NONE.
+  int32_t reduction;
+  // Number of parts.
+  size_t parts;
+  // Number of all entries.
+  size_t entries;
+  // Number of all tuples, with skipped tuples.
+  size_t tuples;
+  // Number of tuples that the rule for bounds has skipped. No entry has such a tuple.
+  size_t skipped;
+  // Number of entries of each part.
+  const size_t *counts;
+  // For each entry, the number of its destination among the slices of its part.
+  const int64_t *destinations;
+  // For each entry, its tuple. Null if slots is not null.
+  const int64_t *order;
+  // For each tuple, its entry, or -1 for a skipped tuple. Null if each entry has one tuple: if
+  // combine is 0, and in a scatter without a reduction, which sends the last update of a
+  // destination.
+  const int64_t *slots;
+} nds_sharded_lists;
 
 // How a write converts its updates to the elements of data. The caller must set `size`. A field
 // that is 0 or null selects its default. The updates are float32, float16 or bfloat16.
@@ -601,6 +660,95 @@ enum nds_status nds_plan_explain(const struct nds_plan *plan, char *buffer, size
 // Frees a plan. During and after this call, no thread may run the plan. If plan is null, the call
 // does nothing.
 void nds_plan_free(struct nds_plan *plan);
+
+// Writes the number of rows that the part `part` has of a table of `rows` rows to *count. The number
+// is 0 if there is no such part.
+enum nds_status nds_sharding_rows(const struct nds_sharding *sharding,
+                                  int64_t part,
+                                  int64_t rows,
+                                  int64_t *count);
+
+// Writes the part that has the row `row` of a table of `rows` rows to *part, and the position of the
+// row in this part to *local.
+enum nds_status nds_sharding_owner(const struct nds_sharding *sharding,
+                                   int64_t row,
+                                   int64_t rows,
+                                   int64_t *part,
+                                   int64_t *local);
+
+// Writes the row of the table that is row `local` of the part `part` to *row. The table has `rows`
+// rows.
+enum nds_status nds_sharding_row(const struct nds_sharding *sharding,
+                                 int64_t part,
+                                 int64_t local,
+                                 int64_t rows,
+                                 int64_t *row);
+
+// Splits the tuples of nds_scatter_update along axis 0 by the parts of a table. The tensor data
+// describes the whole table: the call reads its shape, and data->data may be null. If combine is 0,
+// the plan has one entry for each tuple. If combine is 1, the plan has one entry for each
+// destination, and the updates of a destination are combined before they are sent. For floats and
+// NDS_REDUCTION_ADD, NDS_REDUCTION_SUB and NDS_REDUCTION_MUL, this changes the rounding errors.
+enum nds_status nds_shard_scatter_update(const DLTensor *data,
+                                         const DLTensor *indices,
+                                         const struct nds_sharding *sharding,
+                                         int32_t combine,
+                                         const struct nds_options *options,
+                                         struct nds_sharded_plan **plan);
+
+// Splits the tuples of nds_scatter_nd by the parts of a table. The description of
+// nds_shard_scatter_update also applies to this function.
+enum nds_status nds_shard_scatter_nd(const DLTensor *data,
+                                     const DLTensor *indices,
+                                     const struct nds_sharding *sharding,
+                                     int32_t combine,
+                                     const struct nds_options *options,
+                                     struct nds_sharded_plan **plan);
+
+// Splits the slots of nds_scatter_paged by the parts of a table. The rows of the table are its
+// blocks. The description of nds_shard_scatter_update also applies to this function.
+enum nds_status nds_shard_scatter_paged(const DLTensor *data,
+                                        const DLTensor *indices,
+                                        const struct nds_sharding *sharding,
+                                        int32_t combine,
+                                        const struct nds_options *options,
+                                        struct nds_sharded_plan **plan);
+
+// Splits the tuples of nds_gather along axis 0 by the parts of a table. The tensor data describes the
+// whole table: the call reads its shape, and data->data may be null. If combine is 0, the plan has
+// one entry for each tuple. If combine is 1, the plan has one entry for each destination, and
+// several tuples use one answer. This does not change the result.
+enum nds_status nds_shard_gather(const DLTensor *data,
+                                 const DLTensor *indices,
+                                 const struct nds_sharding *sharding,
+                                 int32_t combine,
+                                 const struct nds_options *options,
+                                 struct nds_sharded_plan **plan);
+
+// Splits the tuples of nds_gather_nd by the parts of a table. The description of nds_shard_gather
+// also applies to this function.
+enum nds_status nds_shard_gather_nd(const DLTensor *data,
+                                    const DLTensor *indices,
+                                    const struct nds_sharding *sharding,
+                                    int32_t combine,
+                                    const struct nds_options *options,
+                                    struct nds_sharded_plan **plan);
+
+// Splits the slots of nds_gather_paged by the parts of a table. The rows of the table are its
+// blocks. The description of nds_shard_gather also applies to this function.
+enum nds_status nds_shard_gather_paged(const DLTensor *data,
+                                       const DLTensor *indices,
+                                       const struct nds_sharding *sharding,
+                                       int32_t combine,
+                                       const struct nds_options *options,
+                                       struct nds_sharded_plan **plan);
+
+// Writes the sizes of a sharded plan and pointers to its lists to *lists.
+enum nds_status nds_sharded_plan_lists(const struct nds_sharded_plan *plan, struct nds_sharded_lists *lists);
+
+// Frees a sharded plan. During and after this call, no thread may use the plan or its lists. If plan
+// is null, the call does nothing.
+void nds_sharded_plan_free(struct nds_sharded_plan *plan);
 
 // Writes updates to slots of paged caches, in place. Each of the count writes has its own data,
 // updates and conversion. All writes have the same indices, which are slots. The shapes are those

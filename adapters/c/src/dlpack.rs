@@ -11,6 +11,7 @@ use ndscatter::{AnyView, AnyViewMut, DType, Layout, TensorView};
 use ndscatter_host::dlpack::{DLDataType, DLDevice, DLTensor};
 
 use crate::failure::Failure;
+use crate::memory::with_room;
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("sizes and strides are read in place, as 64-bit integers");
@@ -197,15 +198,6 @@ pub(crate) unsafe fn view_in_place<'a>(
         AnyViewMut::from_raw_parts(tensor.memory(name)?, tensor.element.dtype, tensor.layout)
     }
     .map_err(|error| Failure::of_tensor(name, &error))
-}
-
-/// Returns an empty list with room for `count` values. Fails if memory is exhausted.
-pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Failure> {
-    let mut list = Vec::new();
-    match list.try_reserve_exact(count) {
-        Ok(()) => Ok(list),
-        Err(_) => Err(Failure::out_of_memory(count.saturating_mul(size_of::<T>()))),
-    }
 }
 
 /// Checks that `tensors` have the element type `expected`. Does nothing unless `expected` is a type

@@ -5,7 +5,6 @@
 
 use std::ffi::c_char;
 
-use crate::failure::Failure;
 use crate::last_error;
 use crate::status::{Facts, nds_status};
 use crate::structs::{self, Sized32};
@@ -71,36 +70,12 @@ pub extern "C" fn nds_last_error() -> *const c_char {
 /// to *info. Fails if info is null or info->size is invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_status {
-    // SAFETY: the caller satisfies the contract of the pointer (docs/c.md).
-    match unsafe { fill(info) } {
+    let (status, facts) = last_error::facts();
+    let info_of_last = nds_error_info::new(status, facts);
+    // SAFETY: docs/c.md obliges the caller to pass a null pointer, or a struct of the size that its
+    // field `size` declares.
+    match unsafe { structs::write("info", info, info_of_last) } {
         Ok(()) => nds_status::NDS_OK,
         Err(failure) => failure.status(),
     }
-}
-
-/// Writes the facts of the last failure to `info`, up to the size that `info` declares. Sets the
-/// bytes of `info` after the last field of [`nds_error_info`] to 0.
-///
-/// # Safety
-///
-/// `info` is null, or points to memory of at least four bytes that is readable and writable up to
-/// the size that its field `size` declares.
-unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
-    if info.is_null() {
-        return Err(Failure::invalid(format_args!("`info` is null")));
-    }
-    let (status, facts) = last_error::facts();
-    let kept = nds_error_info::new(status, facts);
-    // SAFETY: `info` is not null, so the bytes below `size` are readable and writable (contract of
-    // this function). `known` is at least 4, because `size_of_given` accepts no smaller size.
-    // `known` is at most `size`, and at most the size of `kept`.
-    unsafe {
-        let size = structs::size_of_given(info)?;
-        let known = size.min(size_of::<nds_error_info>());
-        // Copies all fields except `size`, which keeps the value that the caller has set.
-        let (from, to) = ((&raw const kept).cast::<u8>(), info.cast::<u8>());
-        std::ptr::copy_nonoverlapping(from.add(4), to.add(4), known - 4);
-        to.add(known).write_bytes(0, size - known);
-    }
-    Ok(())
 }

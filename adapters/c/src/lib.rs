@@ -23,10 +23,12 @@ mod failure;
 mod gradients;
 mod last_error;
 mod machine;
+mod memory;
 mod moves;
 mod operators;
 mod options;
 mod plan;
+mod sharding;
 mod status;
 mod structs;
 mod threads;
@@ -52,11 +54,17 @@ pub use plan::{
     nds_plan_gather_nd, nds_plan_gather_paged, nds_plan_run, nds_plan_scatter_elements,
     nds_plan_scatter_nd, nds_plan_scatter_paged, nds_plan_scatter_update,
 };
+pub use sharding::{
+    nds_shard_gather, nds_shard_gather_nd, nds_shard_gather_paged, nds_shard_scatter_nd,
+    nds_shard_scatter_paged, nds_shard_scatter_update, nds_sharded_lists, nds_sharded_plan,
+    nds_sharded_plan_free, nds_sharded_plan_lists, nds_sharding, nds_sharding_owner,
+    nds_sharding_row, nds_sharding_rows,
+};
 pub use status::nds_status;
 pub use threads::nds_pool;
 pub use values::{
     nds_accumulate, nds_bounds, nds_format, nds_goal, nds_none_gradient, nds_reduction,
-    nds_rounding, nds_scaling,
+    nds_rounding, nds_scaling, nds_sharding_rule,
 };
 pub use writes::{
     nds_conversion, nds_plan_write, nds_write, nds_write_nd, nds_write_paged, nds_write_update,

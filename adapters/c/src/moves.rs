@@ -6,8 +6,9 @@ use ndscatter::MoveRows;
 use ndscatter_host::dlpack::DLTensor;
 
 use crate::boundary;
-use crate::dlpack::{self, with_room};
+use crate::dlpack;
 use crate::failure::Failure;
+use crate::memory::with_room;
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 

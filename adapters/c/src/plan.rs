@@ -3,7 +3,6 @@
 //! In addition to a kept plan of the crate `ndscatter`, the plan of C stores the element type of
 //! data. This file does not depend on how the crate makes plans.
 
-use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
 use std::fmt::{self, Write};
 
@@ -13,6 +12,7 @@ use ndscatter_host::dlpack::DLTensor;
 use crate::boundary;
 use crate::dlpack::{self, Description, ElementType};
 use crate::failure::Failure;
+use crate::memory::boxed;
 use crate::operators::Request::{self, Along, Elements, Nd, Paged};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
@@ -30,23 +30,6 @@ pub struct nds_plan {
 enum Kind {
     Scatter(ScatterPlan),
     Gather(GatherPlan),
-}
-
-/// Moves a plan to the heap. Fails if memory is exhausted. `Box::new` would end the process
-/// instead.
-fn boxed(plan: nds_plan) -> Result<Box<nds_plan>, Failure> {
-    const LAYOUT: Layout = Layout::new::<nds_plan>();
-    // SAFETY: the size of `nds_plan` is not 0, as `alloc` requires.
-    let place = unsafe { alloc(LAYOUT) }.cast::<nds_plan>();
-    if place.is_null() {
-        return Err(Failure::out_of_memory(LAYOUT.size()));
-    }
-    // SAFETY: `place` is a new allocation with the size and alignment of `nds_plan`. It comes from
-    // the global allocator, with which `Box` frees its memory.
-    unsafe {
-        place.write(plan);
-        Ok(Box::from_raw(place))
-    }
 }
 
 /// Makes a plan with `make_kind` and writes a pointer to the plan to `*plan`. Writes null to

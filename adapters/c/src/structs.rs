@@ -1,7 +1,7 @@
 //! C structs whose first field is the size of the struct, so that later versions can append fields.
 //!
-//! This file reads structs of callers that were compiled with an older or newer header. It does not
-//! depend on the meaning of the fields.
+//! This file reads and writes structs of callers that were compiled with an older or newer header. It
+//! does not depend on the meaning of the fields.
 
 use std::mem::MaybeUninit;
 
@@ -79,4 +79,33 @@ pub(crate) unsafe fn read<S: Sized32>(given: *const S) -> Result<S, Failure> {
         std::ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut value).cast(), known);
     }
     Ok(value)
+}
+
+/// Writes `value` to the struct of a caller that may have been compiled with an older or newer header.
+/// Writes no more bytes than the struct has. Keeps the field `size`, which the caller has set. Sets the
+/// bytes of the struct after the last field of `S` to 0.
+///
+/// # Safety
+///
+/// `given` is null, or points to memory of at least four bytes that is readable and writable up to the
+/// size that the first field declares.
+pub(crate) unsafe fn write<S: Sized32>(
+    name: &'static str,
+    given: *mut S,
+    value: S,
+) -> Result<(), Failure> {
+    if given.is_null() {
+        return Err(Failure::invalid(format_args!("`{name}` is null")));
+    }
+    // SAFETY: `given` is not null, so the bytes below `size` are readable and writable (contract of
+    // this function). `known` is at least 4, because `size_of_given` accepts no smaller size.
+    // `known` is at most `size`, and at most the size of `value`.
+    unsafe {
+        let size = size_of_given(given)?;
+        let known = size.min(size_of::<S>());
+        let (from, to) = ((&raw const value).cast::<u8>(), given.cast::<u8>());
+        std::ptr::copy_nonoverlapping(from.add(4), to.add(4), known - 4);
+        to.add(known).write_bytes(0, size - known);
+    }
+    Ok(())
 }

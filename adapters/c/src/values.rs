@@ -8,6 +8,7 @@
 use ndscatter::{Accumulate, Bounds, Format, Goal, NoneGradient, Reduction, Rounding, Scaling};
 
 use crate::options::GOALS;
+use crate::sharding::Rule;
 use crate::writes::FORMATS;
 
 /// Values of nds_options.reduction: how an update is combined with the value at its destination.
@@ -133,6 +134,20 @@ pub enum nds_scaling {
     NDS_SCALING_RECIPROCAL = 1,
 }
 
+/// Values of nds_sharding.rule: division of the rows of a table among parts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum nds_sharding_rule {
+    /// Every part has a block of consecutive rows. A block has rows / parts rows, rounded up. The
+    /// last blocks may have fewer rows, or none.
+    NDS_SHARDING_BLOCKS = 0,
+    /// Part r % parts has row r, as its row r / parts.
+    NDS_SHARDING_MODULO = 1,
+    /// Part p has the rows from starts[p] to starts[p + 1] - 1. The last part has all rows from its
+    /// start to the end of the table.
+    NDS_SHARDING_STARTS = 2,
+}
+
 /// Checks that the array has one value for each constant, in the order of the numbers of the
 /// constants.
 macro_rules! positions {
@@ -197,4 +212,9 @@ positions! { Rounding::ALL, nds_rounding:
 positions! { Scaling::ALL, nds_scaling:
     NDS_SCALING_DIVIDE = Scaling::Divide,
     NDS_SCALING_RECIPROCAL = Scaling::Reciprocal,
+}
+positions! { Rule::ALL, nds_sharding_rule:
+    NDS_SHARDING_BLOCKS = Rule::Blocks,
+    NDS_SHARDING_MODULO = Rule::Modulo,
+    NDS_SHARDING_STARTS = Rule::Starts,
 }

@@ -8,8 +8,9 @@ use ndscatter::{Conversion, Format, Rounding, Scaling, Write};
 use ndscatter_host::dlpack::{DLDataType, DLTensor};
 
 use crate::boundary;
-use crate::dlpack::{self, with_room};
+use crate::dlpack;
 use crate::failure::Failure;
+use crate::memory::with_room;
 use crate::operators::Request::{self, Along, Nd, Paged};
 use crate::options::{Options, nds_options, one_of};
 use crate::plan::nds_plan;

@@ -200,15 +200,16 @@ impl PyShardedPlan {
 
     /// Array of int64: the tuple of each entry. The packed updates are
     /// ``gather(updates, order)``, and the results of a gather are scattered to these positions.
-    /// None for a plan that combines tuples.
+    /// None if `slots` is not None.
     #[getter]
     fn order(&self, py: Python<'_>) -> Option<Py<PyArray1<i64>>> {
         self.order.as_ref().map(|order| order.clone_ref(py))
     }
 
     /// Array of int64: the entry of each tuple, or -1 for a skipped tuple. The updates of an entry
-    /// are combined with `packing_reduction`. In a gather, several tuples use one answer. None for
-    /// a plan that does not combine tuples.
+    /// are combined with `packing_reduction`. In a gather, several tuples use one answer. None if
+    /// each entry has one tuple: without `combine`, and in a scatter without a reduction, which sends
+    /// the last update of a destination.
     #[getter]
     fn slots(&self, py: Python<'_>) -> Option<Py<PyArray1<i64>>> {
         self.slots.as_ref().map(|slots| slots.clone_ref(py))

@@ -63,6 +63,9 @@ enum {
   SKIP_NEGATIVE = NDS_BOUNDS_SKIP_NEGATIVE,
 };
 
+/* An array of constant 64-bit integers. */
+#define LONGS(...) ((const int64_t[]){__VA_ARGS__})
+
 /* Macros that make tensors. TENSOR makes a row-major tensor, STRIDED a tensor with explicit strides, and
  * SCALAR a tensor of rank 0. */
 #define DIMS(...) ((int64_t[]){__VA_ARGS__})
@@ -187,6 +190,7 @@ void test_layouts(void);
 void test_writes(void);
 void test_moves(void);
 void test_plans(void);
+void test_sharding(void);
 void test_bad_tensors(void);
 void test_bad_calls(void);
 void test_bad_indices(void);

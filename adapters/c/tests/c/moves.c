@@ -2,8 +2,6 @@
 
 #include "check.h"
 
-#define LONGS(...) ((const int64_t[]){__VA_ARGS__})
-
 /* Moves of the rows of keys (int32, [4, 2]) and values (uint8, [4]), and the rows after the moves. */
 typedef struct example {
   const char *reason;

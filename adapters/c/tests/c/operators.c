@@ -13,7 +13,6 @@ typedef struct example {
 } example;
 
 #define INTS(...) ((const int32_t[]){__VA_ARGS__})
-#define LONGS(...) ((const int64_t[]){__VA_ARGS__})
 
 /* Runs the examples. The memory of `output` holds the expected values of each example. */
 static void check_examples(const example *examples, size_t count) {

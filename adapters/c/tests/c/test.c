@@ -21,6 +21,7 @@ static const suite SUITES[] = {
     {"writes", test_writes},
     {"moves", test_moves},
     {"plans", test_plans},
+    {"sharding", test_sharding},
     {"bad tensors", test_bad_tensors},
     {"bad calls", test_bad_calls},
     {"bad indices", test_bad_indices},

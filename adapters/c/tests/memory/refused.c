@@ -72,7 +72,7 @@ int posix_memalign(void **memory, size_t alignment, size_t bytes) {
 enum { MOST_RANK = 9, ROWS = 64, WIDTH = 4, MOST_TUPLES = 3000, PADDED = WIDTH + 1, WARM = 100 };
 
 /* The tested action: a call, or an action with a plan. */
-typedef enum action { CALL, MAKE_PLAN, RUN_PLAN, EXPLAIN_PLAN, WRITE, WRITE_PLANNED, MOVE } action;
+typedef enum action { CALL, MAKE_PLAN, RUN_PLAN, EXPLAIN_PLAN, WRITE, WRITE_PLANNED, MOVE, SHARD, SHARD_COMBINED } action;
 
 /* The fault of the action. */
 typedef enum fault {
@@ -237,6 +237,11 @@ static const test_case SINGLE_CASES[] = {
     {"moves", MOVE, SCATTER_UPDATE, 3, 600, true, NONE, NOTHING, NDS_OK},
     {"many moves", MOVE, SCATTER_UPDATE, 8, 3000, false, NONE, NOTHING, NDS_OK},
     {"moves, a row", MOVE, SCATTER_UPDATE, 3, 600, false, NONE, BAD_INDEX, NDS_INDEX_OUT_OF_BOUNDS},
+    {"sharded", SHARD, SCATTER_UPDATE, 2, 600, false, ADD, NOTHING, NDS_OK},
+    {"sharded, many tuples", SHARD, SCATTER_ND, 2, 3000, false, ADD, NOTHING, NDS_OK},
+    {"sharded, an index", SHARD, SCATTER_UPDATE, 2, 600, false, ADD, BAD_INDEX, NDS_INDEX_OUT_OF_BOUNDS},
+    {"sharded, updates of destinations", SHARD_COMBINED, SCATTER_UPDATE, 2, 600, false, ADD, NOTHING, NDS_OK},
+    {"sharded, last updates", SHARD_COMBINED, SCATTER_ND, 2, 600, false, NONE, NOTHING, NDS_OK},
     {"explained in no room", EXPLAIN_PLAN, SCATTER_ND, 3, 600, false, ADD, SHORT_BUFFER, NDS_INVALID_ARGUMENT},
 };
 
@@ -322,6 +327,20 @@ static nds_status move(made *made) {
   return nds_move_rows(&p->indices, &destinations, p->axis, tensors, 1, p->options);
 }
 
+/* Makes a sharded plan. The starts of the parts are allocated by the library. */
+static nds_status shard(const made *made, int32_t combine) {
+  static const int64_t starts[] = {0, 3, 40};
+  const problem *p = &made->problem;
+  const nds_sharding sharding = {sizeof sharding, NDS_SHARDING_STARTS, COUNT(starts), starts};
+  nds_sharded_plan *plan = NULL;
+  nds_status status = p->operator_ == SCATTER_ND
+                          ? nds_shard_scatter_nd(&p->data, &p->indices, &sharding, combine, p->options, &plan)
+                          : nds_shard_scatter_update(&p->data, &p->indices, &sharding, combine, p->options, &plan);
+  CHECK((plan != NULL) == (status == NDS_OK));
+  nds_sharded_plan_free(plan);
+  return status;
+}
+
 /* Runs the action.
  * RUN_PLAN, EXPLAIN_PLAN and WRITE_PLANNED use a plan that exists before the action, so no allocation of making this plan fails. */
 static nds_status act(made *made, nds_plan **plan, const test_case *c) {
@@ -345,6 +364,9 @@ static nds_status act(made *made, nds_plan **plan, const test_case *c) {
     return write_converted(made, *plan);
   case MOVE:
     return move(made);
+  case SHARD:
+  case SHARD_COMBINED:
+    return shard(made, c->action == SHARD_COMBINED);
   }
   return NDS_INTERNAL;
 }

@@ -1222,13 +1222,14 @@ class ShardedPlan:
     def order(self) -> NDArray[np.int64] | None:
         """Array of int64: the tuple of each entry. The packed updates are
         ``gather(updates, order)``, and the results of a gather are scattered to these positions.
-        None for a plan that combines tuples.
+        None if `slots` is not None.
         """
     @property
     def slots(self) -> NDArray[np.int64] | None:
         """Array of int64: the entry of each tuple, or -1 for a skipped tuple. The updates of an entry
-        are combined with `packing_reduction`. In a gather, several tuples use one answer. None for
-        a plan that does not combine tuples.
+        are combined with `packing_reduction`. In a gather, several tuples use one answer. None if
+        each entry has one tuple: without `combine`, and in a scatter without a reduction, which sends
+        the last update of a destination.
         """
     @property
     def packing_reduction(self) -> str:

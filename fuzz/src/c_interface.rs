@@ -3,6 +3,7 @@
 //! - No call panics, and none returns `NDS_INTERNAL` unless a pool of the caller has failed.
 //! - A scatter, a gather, a run of a plan and a move succeed exactly if a model of the documented
 //!   rules accepts the call ([`reference`]). The result is that of a loop over elements.
+//! - A sharded plan has the lists of a loop over tuples ([`sharding`]).
 //! - After a failure, no byte of a tensor has changed. The message is not empty, is valid UTF-8 and
 //!   has at most 1023 bytes, and the facts have the status of the call.
 //! - Inputs, shapes, strides, gaps between elements and bytes beside a tensor never change.
@@ -16,6 +17,7 @@ mod gradients;
 mod lists;
 mod options;
 mod reference;
+mod sharding;
 mod tensor;
 
 use arbitrary::Unstructured;
@@ -33,6 +35,7 @@ fn run(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         2 | 3 => lists::moves(u),
         4..=6 => lists::writes(u),
         7 | 8 => gradients::gradients(u),
+        15 => sharding::plans(u),
         _ => calls::scatters_and_gathers(u),
     }
 }

@@ -2,6 +2,7 @@
 process and to a version in plain PyTorch.
 
     python bench/distributed.py [--ranks 2] [--rows 400000] [--tuples 200000] [--width 64]
+    python bench/distributed.py --plot FILE     # draws the times of 1 to 4 processes; needs matplotlib
 
 Each rank has one thread. One process has as many threads as there are ranks. All versions run in turns,
 and the figures are medians. The results are compared before they are timed.
@@ -9,6 +10,7 @@ and the figures are medians. The results are compared before they are timed.
 
 import argparse
 import collections
+import os
 import statistics
 import time
 
@@ -17,7 +19,7 @@ import torch.distributed as dist
 
 import ndscatter
 from ndscatter.distributed import ShardedTable, _exchange
-from ndscatter.distributed.simulate import run_ranks
+from ndscatter.distributed.simulate import draw, run_ranks
 
 
 def tuples_of(options, rank):
@@ -143,6 +145,27 @@ def one_process(options):
     return {name: statistics.median(found) for name, found in times.items()}
 
 
+def plot(options):
+    """Draw the times of 1 to 4 processes of one thread each."""
+    counts = [1, 2, 3, 4]
+    panels = {
+        f"{options.tuples:,} indices of each process": [options.tuples] * len(counts),
+        f"{2 * options.tuples:,} indices of all processes": [2 * options.tuples // count for count in counts],
+    }
+    bars, ticks = collections.defaultdict(dict), {}
+    for panel, tuples in panels.items():
+        for count, each in zip(counts, tuples):
+            problem = argparse.Namespace(**{**vars(options), "ranks": count, "tuples": each})
+            found = run_ranks(count, measure, problem)
+            slowest = {name: 1000 * max(times[name] for times in found) for name in found[0]}
+            call, transport = slowest["scatter_add_"], slowest["scatter_add_, transport"]
+            bars[panel][str(count)] = {"all except transport": call - transport, "transport": transport}
+            ticks[f"{panel}, {count}"] = slowest["plain torch"]
+            print(f"{panel}, {count} processes: {call:.1f} ms, plain torch {slowest['plain torch']:.1f} ms", flush=True)
+    title = f"MEASURED: scatter_add_ with gloo, {os.cpu_count()} cores, table of {options.rows:,} rows of {options.width} f32"
+    draw(bars, ticks, title, options.plot, labels=("processes", "plain PyTorch"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=2)
@@ -152,7 +175,11 @@ def main():
     parser.add_argument("--zipf", action="store_true", help="indices with a Zipf distribution")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--piece-bytes", type=int, default=16 << 20)
+    parser.add_argument("--plot", metavar="FILE", help="draw the times of 1 to 4 processes")
     options = parser.parse_args()
+    if options.plot:
+        plot(options)
+        return
     found = run_ranks(options.ranks, measure, options)
     single = one_process(options)
     slowest = {name: max(times[name] for times in found) for name in found[0]}

@@ -15,9 +15,11 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["torch", "torch.distributed.tensor", "ndscatter.distributed"])
 
 
-def run(ranks, function, *arguments, timeout=60, dying=()):
+def run(ranks, function, *arguments, timeout=60, limit=600, dying=()):
     """Return the results of ``function(*arguments)`` in each rank. A rank that raises an exception
-    fails the test. The ranks in `dying` must end without a result, and have the result None."""
+    fails the test. The ranks in `dying` must end without a result, and have the result None.
+
+    `timeout` is the timeout of the process group, and `limit` the time until each result, in seconds."""
     results = _context.Queue()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
@@ -30,7 +32,7 @@ def run(ranks, function, *arguments, timeout=60, dying=()):
         for process in processes:
             process.start()
         try:
-            found = dict(pickle.loads(results.get(timeout=600)) for _ in range(ranks - len(dying)))
+            found = dict(pickle.loads(results.get(timeout=limit)) for _ in range(ranks - len(dying)))
         finally:
             for process in processes:
                 process.join(5)

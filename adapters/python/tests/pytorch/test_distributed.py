@@ -18,12 +18,12 @@ IS_FULL = os.environ.get("NDSCATTER_FULL") == "1"
 
 def test_small_cases_have_the_bits_of_one_process():
     seeds = range(10_000 if IS_FULL else 100)
-    assert ranks.run(7, sharded_cases.random_cases, seeds, 12, 8) == [None] * 7
+    assert ranks.run(7, sharded_cases.random_cases, seeds, 12, 8, limit=3600) == [None] * 7
 
 
 def test_large_cases_have_the_bits_of_one_process():
     seeds = range(100_000, 100_050 if IS_FULL else 100_005)
-    assert ranks.run(7, sharded_cases.random_cases, seeds, 3000, 20_000) == [None] * 7
+    assert ranks.run(7, sharded_cases.random_cases, seeds, 3000, 20_000, limit=3600) == [None] * 7
 
 
 def test_an_error_of_one_rank_is_an_error_of_all_ranks():

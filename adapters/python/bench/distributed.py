@@ -18,8 +18,9 @@ import torch
 import torch.distributed as dist
 
 import ndscatter
+from ndscatter._plot import find_pyplot, plot_stacked
 from ndscatter.distributed import ShardedTable, _exchange
-from ndscatter.distributed.simulate import draw, run_ranks
+from ndscatter.distributed.simulate import run_ranks
 
 
 def tuples_of(options, rank):
@@ -147,6 +148,7 @@ def one_process(options):
 
 def plot(options):
     """Draw the times of 1 to 4 processes of one thread each."""
+    find_pyplot()  # A missing matplotlib is an error before the measurements.
     counts = [1, 2, 3, 4]
     panels = {
         f"{options.tuples:,} indices of each process": [options.tuples] * len(counts),
@@ -163,7 +165,7 @@ def plot(options):
             ticks[f"{panel}, {count}"] = slowest["plain torch"]
             print(f"{panel}, {count} processes: {call:.1f} ms, plain torch {slowest['plain torch']:.1f} ms", flush=True)
     title = f"MEASURED: scatter_add_ with gloo, {os.cpu_count()} cores, table of {options.rows:,} rows of {options.width} f32"
-    draw(bars, ticks, title, options.plot, labels=("processes", "plain PyTorch"))
+    plot_stacked(bars, ticks, ("processes", "plain PyTorch"), title, options.plot)
 
 
 def main():

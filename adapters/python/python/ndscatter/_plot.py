@@ -1,4 +1,5 @@
-"""A bar chart of ratios between two times. Requires matplotlib, which the extra `plot` installs."""
+"""Bar charts of ratios between two times, and of the parts of times. They require matplotlib, which
+the extra `plot` installs."""
 
 from __future__ import annotations
 
@@ -58,3 +59,34 @@ def plot(ratios: list[tuple[str, float]], label: str, title: str, file: str) -> 
     axes.set_title(title, fontsize=9)
     axes.axvline(1, color="black", linewidth=0.8)
     figure.savefig(file)
+
+
+def plot_stacked(
+    panels: dict[str, dict[str, dict[str, float]]],
+    totals: dict[str, float],
+    labels: tuple[str, str],
+    title: str,
+    file: str,
+) -> None:
+    """Save a chart of milliseconds to `file`. Each panel has one stacked bar per name, and each bar has
+    the same parts. `totals` has the height of a line for the key ``f"{panel}, {name}"``. `labels` are
+    those of the names and of the lines.
+    """
+    pyplot = find_pyplot()
+    # Equal results give equal files.
+    pyplot.rcParams.update({"svg.hashsalt": "ndscatter", "svg.fonttype": "none", "font.size": 9})
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(9, 3.4), layout="constrained", squeeze=False)
+    for axis, (panel, bars) in zip(axes[0], panels.items(), strict=True):
+        bottoms = [0.0] * len(bars)
+        for part in next(iter(bars.values())):
+            heights = [bar[part] for bar in bars.values()]
+            axis.bar(list(bars), heights, bottom=bottoms, label=part, width=0.6)
+            bottoms = [bottom + height for bottom, height in zip(bottoms, heights, strict=True)]
+        for at, name in enumerate(bars):
+            label = labels[1] if at == 0 else None
+            axis.hlines(totals[f"{panel}, {name}"], at - 0.4, at + 0.4, colors="black", label=label)
+        axis.set(title=panel, xlabel=labels[0], ylabel="ms")
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    figure.suptitle(title)
+    figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)

@@ -1,7 +1,7 @@
 """Predicts the time of a scatter to a `ShardedTable` on a cluster, from measurements of one rank.
 
     python -m ndscatter.distributed.simulate [--bandwidth 12.5e9] [--latency 2e-5] [--zipf 1.1]
-    python -m ndscatter.distributed.simulate --plot FILE # also draws the times; needs matplotlib
+    python -m ndscatter.distributed.simulate --plot FILE # also draws the times, with matplotlib
     python -m ndscatter.distributed.simulate --check     # 2 and 4 processes of this machine, measured too
 
 The program measures the steps of one rank on this machine: the split of the indices, the packing and the
@@ -36,6 +36,7 @@ import torch
 import torch.distributed as dist
 
 from .. import Sharding, gather, plan_sharded, scatter_update
+from .._plot import find_pyplot, plot_stacked
 from ._table import ShardedTable
 
 # Rounds of all steps of a call that exchange a message with every rank: counts and row numbers.
@@ -187,41 +188,6 @@ def print_table(title: str, rows: list[tuple[str, Step]]) -> None:
         print(f"{name:>8} " + " ".join(f"{1000 * figure:8.2f}" for figure in figures) + f"  {step.bound}")
 
 
-def draw(
-    panels: dict[str, dict[str, dict[str, float]]],
-    ticks: dict[str, float],
-    title: str,
-    file: str,
-    *,
-    labels: tuple[str, str],
-) -> None:
-    """Draw a chart with one panel for each title of `panels`, and one stacked bar for each name in a panel.
-    The parts of a bar are milliseconds. `ticks` has a line across the bar of a panel's title and a name.
-    """
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot as plt
-
-    # Equal results give equal files.
-    plt.rcParams.update({"svg.hashsalt": "ndscatter", "svg.fonttype": "none", "font.size": 9})
-    figure, axes = plt.subplots(1, len(panels), figsize=(9, 3.4), layout="constrained", squeeze=False)
-    for axis, (name, bars) in zip(axes[0], panels.items(), strict=True):
-        bottoms = [0.0] * len(bars)
-        for part in next(iter(bars.values())):
-            heights = [bar[part] for bar in bars.values()]
-            axis.bar(list(bars), heights, bottom=bottoms, label=part, width=0.6)
-            bottoms = [bottom + height for bottom, height in zip(bottoms, heights, strict=True)]
-        for at, bar in enumerate(bars):
-            if (height := ticks.get(f"{name}, {bar}")) is not None:
-                axis.hlines(height, at - 0.4, at + 0.4, colors="black", label=labels[1] if at == 0 else None)
-        axis.set(title=name, xlabel=labels[0], ylabel="ms")
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
-    figure.suptitle(title)
-    figure.savefig(file, metadata={"Date": None})
-
-
 def _draw_predictions(panels: dict[str, list[tuple[str, Step]]], title: str, file: str) -> None:
     bars, totals = {}, {}
     for panel, rows in panels.items():
@@ -230,7 +196,7 @@ def _draw_predictions(panels: dict[str, list[tuple[str, Step]]], title: str, fil
             for ranks, step in rows
         }
         totals.update({f"{panel}, {ranks}": 1000 * step.total for ranks, step in rows})
-    draw(bars, totals, title, file, labels=("ranks", "total, with overlap"))
+    plot_stacked(bars, totals, ("ranks", "total, with overlap"), title, file)
 
 
 # Measurements of several processes of this machine.
@@ -330,8 +296,10 @@ def main() -> None:
     parser.add_argument("--tuples", type=int, default=200_000, help="indices of each rank")
     parser.add_argument("--width", type=int, default=64, help="floats of a row")
     parser.add_argument("--check", action="store_true", help="compare with processes of this machine")
-    parser.add_argument("--plot", metavar="FILE", help="draw the predictions; needs matplotlib")
+    parser.add_argument("--plot", metavar="FILE", help="draw the predictions, with matplotlib (the extra `plot`)")
     options = parser.parse_args()
+    if options.plot:
+        find_pyplot()  # A missing matplotlib is an error before the measurements.
     torch.set_num_threads(options.cores)
     if options.check:
         check(Problem(options.rows, options.tuples, options.width, options.zipf))

@@ -189,14 +189,15 @@ impl Scatter<'_> {
     ///
     /// - Without a reduction, only the last update of a destination is sent. The bits do not change.
     /// - `Min` and `Max` do not change the bits, except the payload of a NaN. `Add`, `Sub` and `Mul`
-    ///   of integers do not change the bits either.
+    ///   of integers do not change the bits either, and neither do `Add` and `Mul` of booleans.
     /// - `Add`, `Sub` and `Mul` of floats and of complex numbers compute the updates of each sender
     ///   first, and then combine the results of the senders. The rounding errors therefore differ
     ///   from those of the loop, and depend on how the tuples are divided among senders. They do not
     ///   depend on the numbers of parts and threads.
     /// - `Mean` is refused, because the count of the summands would be lost.
     ///
-    /// The updates of a subtraction are combined with `Add`.
+    /// The updates of a subtraction are combined with `Add`. For booleans, `Add` is `or` and `Sub` is
+    /// `xor`, so a combined subtraction of booleans has another result than the loop.
     ///
     /// # Errors
     ///

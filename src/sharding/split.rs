@@ -142,7 +142,9 @@ pub(super) fn starts(counts: &[usize]) -> impl Iterator<Item = usize> + '_ {
 /// Returns the segments of the split list in their order: the entries of part 0 in all pieces, then
 /// the entries of part 1, and so on. Segments without entries are left out.
 fn segments(counts: &[Vec<usize>], parts: usize, len: usize) -> Result<Vec<Segment>, ScatterError> {
-    let mut segments = with_room(counts.len().saturating_mul(parts))?;
+    // Each segment has an entry.
+    let entries: usize = counts.iter().flatten().sum();
+    let mut segments = with_room(counts.len().saturating_mul(parts).min(entries))?;
     let mut from: Vec<usize> = with_room(counts.len())?;
     from.extend((0..counts.len()).map(|piece| piece * len));
     let mut to = 0;

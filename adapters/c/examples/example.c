@@ -92,12 +92,14 @@ static int add_to_parts(void) {
     if (nds_shard_scatter_update(&table, &indices, &halves, 0, &add, &plan) != NDS_OK) return failed("nds_shard_scatter_update");
     nds_status status = nds_sharded_plan_lists(plan, &lists);
     // The sender packs the updates in the order of the parts.
-    DLTensor order = tensor((void *)lists.order, kDLInt, 64, 1, &three);
-    DLTensor packed = tensor(packed_values, kDLFloat, 32, 1, &three);
+    int64_t entries = (int64_t)lists.entries;
+    DLTensor order = tensor((void *)lists.order, kDLInt, 64, 1, &entries);
+    DLTensor packed = tensor(packed_values, kDLFloat, 32, 1, &entries);
     if (status == NDS_OK) status = nds_gather(&updates, &order, 0, &packed, NULL);
     size_t first = 0;
     for (size_t part = 0; part < lists.parts && status == NDS_OK; part++) {
-      // Each part has received its destinations and its updates, and adds them to its rows.
+      // Each part has received its destinations and its updates, and adds them to its rows. A sum may
+      // be applied one sender at a time. A mean needs one call with the entries of all senders.
       int64_t mine = 0, count = (int64_t)lists.counts[part];
       status = nds_sharding_rows(&halves, (int64_t)part, rows, &mine);
       DLTensor local = tensor(parts[part], kDLFloat, 32, 1, &mine);

@@ -177,8 +177,8 @@ typedef enum nds_sharding_rule {
   NDS_SHARDING_BLOCKS = 0,
   // Part r % parts has row r, as its row r / parts.
   NDS_SHARDING_MODULO = 1,
-  // Part p has the rows from starts[p] to starts[p + 1] - 1. The last part has all rows from its
-  // start to the end of the table.
+  // Each part has the rows from its start to the start of the next part. The last part has all
+  // rows from its start to the end of the table.
   NDS_SHARDING_STARTS = 2,
 } nds_sharding_rule;
 

@@ -3,7 +3,9 @@
 //! This file reads the struct of a division, and makes one call of the crate `ndscatter`. The lists of
 //! a plan are given to C without a copy. This file does not know the transport between the owners.
 
-use ndscatter::{AnyView, Operator, Packing, Reduction, ShardedPlan, Sharding};
+use ndscatter::{
+    AnyView, DType, Operator, Packing, Reduction, ScatterError, ShardedPlan, Sharding,
+};
 use ndscatter_host::dlpack::DLTensor;
 
 use crate::boundary;
@@ -90,14 +92,13 @@ unsafe fn starts_of<'a>(given: &nds_sharding) -> Result<&'a [usize], Failure> {
             "`nds_sharding.starts` is null or not aligned"
         )));
     }
-    if given.parts > isize::MAX.unsigned_abs() / size_of::<i64>() {
-        return Err(Failure::invalid(format_args!(
-            "`nds_sharding.parts` is {}, more than an array can have",
-            given.parts
-        )));
+    if u32::try_from(given.parts).is_err() {
+        // The number may be wrong, so the array is not read.
+        let parts = given.parts;
+        return Err(ScatterError::PartCount { parts }.into());
     }
     // SAFETY: the array is aligned and not null, so it has `parts` numbers (contract of this
-    // function). Their size in bytes fits in `isize` (checked above).
+    // function). Their size in bytes fits in `isize`, because `parts` has 32 bits (checked above).
     let signed = unsafe { std::slice::from_raw_parts(starts, given.parts) };
     if let Some(start) = signed.iter().find(|&&start| start < 0) {
         return Err(Failure::invalid(format_args!(
@@ -279,6 +280,11 @@ fn scatter(
     combine: bool,
 ) -> Result<ShardedPlan, Failure> {
     let (scatter, shape) = (options.scatter(operator)?, data.layout.shape());
+    let is_difference = options.reduction == Reduction::Sub;
+    if combine && is_difference && data.element.dtype == DType::Bool {
+        // The updates of a difference are combined with add, which is not the inverse for booleans.
+        return Err(ScatterError::UnsupportedOption { option: "combine" }.into());
+    }
     Ok(match combine {
         true => scatter.shard_combined(shape, indices, sharding)?,
         false => scatter.shard(shape, indices, sharding)?,

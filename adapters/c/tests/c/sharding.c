@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 enum { MOST_ROWS = 12, MOST_SLICES = 2 * MOST_ROWS, WIDTH = 3, SENDERS = 3, MOST_TUPLES = 24, MOST_PARTS = 7 };
+enum { ALL_TUPLES = SENDERS * MOST_TUPLES };
 
 static nds_sharded_lists lists_of(const nds_sharded_plan *plan) {
   nds_sharded_lists lists = {.size = sizeof lists};
@@ -114,10 +115,10 @@ static DLTensor whole_table(const table *t, int64_t *shape, const void *memory) 
   return tensor_of(memory, t->type, ndim, shape, NULL);
 }
 
-/* The tuples of one sender. */
+/* The tuples of one sender, or of all senders. */
 typedef struct sender {
-  int64_t count, indices[2 * MOST_TUPLES], index_shape[2];
-  int32_t updates[MOST_TUPLES * WIDTH], packed[MOST_TUPLES * WIDTH], found[MOST_TUPLES * WIDTH];
+  int64_t count, indices[2 * ALL_TUPLES], index_shape[2];
+  int32_t updates[ALL_TUPLES * WIDTH], packed[MOST_TUPLES * WIDTH], found[MOST_TUPLES * WIDTH];
   nds_sharded_plan *plan;
   nds_sharded_lists lists;
 } sender;
@@ -158,7 +159,7 @@ static void draw_sender(const table *t, sender *s, uint32_t *state) {
       s->indices[i] = row;
     }
   }
-  fill_values(t, s->updates, COUNT(s->updates), state);
+  fill_values(t, s->updates, MOST_TUPLES * WIDTH, state);
 }
 
 /* The call of the whole table. */
@@ -251,31 +252,47 @@ static const int64_t *entries_of(const sender *s, int64_t part, int64_t *first, 
   return s->lists.destinations + *first;
 }
 
-/* Each part applies the entries of sender 0, then of sender 1, and so on. The expected table is the result
- * of the calls of all senders in this order. */
+/* Appends the tuples of a sender to those of all senders. */
+static void append(const table *t, sender *all, const sender *s) {
+  size_t coordinates = t->addressing == TUPLES ? 2 : 1, first = (size_t)all->count, count = (size_t)s->count;
+  memcpy(all->indices + first * coordinates, s->indices, count * coordinates * sizeof(int64_t));
+  memcpy(all->updates + first * WIDTH, s->updates, count * WIDTH * sizeof(int32_t));
+  all->count += s->count;
+}
+
+/* Each part applies the entries of all senders in one call: those of sender 0, then those of sender 1, and so
+ * on. The expected table is the result of one call with the tuples of all senders in this order. */
 static void check_scatter(table *t, sender *senders) {
-  static int32_t locals[MOST_PARTS][MOST_SLICES * WIDTH];
-  for (int64_t part = 0; part < (int64_t)t->sharding.parts; part++) {
-    int64_t slices = part_of_table(t, part, locals[part], false), first, count;
-    DLTensor local = TENSOR(locals[part], t->type, slices, WIDTH);
-    for (sender *s = senders; s < senders + SENDERS; s++) {
-      if (part == 0) {
-        make_sharded_plan(t, s, false, &t->options);
-        pack(t, s);
-      }
-      const int64_t *numbers = entries_of(s, part, &first, &count);
-      const DLTensor destinations = TENSOR(numbers, I64, count);
-      const DLTensor updates = TENSOR(s->packed + first * WIDTH, t->type, count, WIDTH);
-      const nds_options *applied = OPTIONS(.reduction = t->options.reduction, .forbid_negative = 1);
-      CHECK_OK(nds_scatter_update(&local, &destinations, &updates, 0, &local, applied));
-    }
-  }
+  static int32_t locals[MOST_PARTS][MOST_SLICES * WIDTH], received[ALL_TUPLES * WIDTH];
+  static int64_t numbers[ALL_TUPLES];
+  static sender all;
+  all.count = 0;
   for (sender *s = senders; s < senders + SENDERS; s++) {
-    CHECK_OK(apply_whole(t, s, &t->options));
-    nds_sharded_plan_free(s->plan);
+    make_sharded_plan(t, s, false, &t->options);
+    pack(t, s);
+    append(t, &all, s);
   }
+  nds_options applied = t->options;
+  applied.bounds = BOUNDS_ERROR;
+  applied.forbid_negative = 1;
+  for (int64_t part = 0; part < (int64_t)t->sharding.parts; part++) {
+    int64_t slices = part_of_table(t, part, locals[part], false), total = 0, first, count;
+    for (const sender *s = senders; s < senders + SENDERS; s++) {
+      const int64_t *mine = entries_of(s, part, &first, &count);
+      memcpy(numbers + total, mine, (size_t)count * sizeof(int64_t));
+      memcpy(received + total * WIDTH, s->packed + first * WIDTH, (size_t)count * WIDTH * sizeof(int32_t));
+      total += count;
+    }
+    DLTensor local = TENSOR(locals[part], t->type, slices, WIDTH);
+    const DLTensor destinations = TENSOR(numbers, I64, total), updates = TENSOR(received, t->type, total, WIDTH);
+    CHECK_OK(nds_scatter_update(&local, &destinations, &updates, 0, &local, &applied));
+  }
+  CHECK_OK(apply_whole(t, &all, &t->options));
   for (int64_t part = 0; part < (int64_t)t->sharding.parts; part++) {
     part_of_table(t, part, locals[part], true);
+  }
+  for (sender *s = senders; s < senders + SENDERS; s++) {
+    nds_sharded_plan_free(s->plan);
   }
 }
 
@@ -325,7 +342,11 @@ static void bits_of_one_loop(void) {
       starts[part] = starts[part - 1] + (int64_t)(next_random(&state) % 5);
     }
     t.sharding.starts = t.sharding.rule == NDS_SHARDING_STARTS ? starts : NULL;
-    t.options = (nds_options){.size = sizeof t.options, .reduction = (int32_t)(next_random(&state) % 6)};
+    t.options = (nds_options){.size = sizeof t.options, .reduction = (int32_t)(next_random(&state) % 7)};
+    t.options.exclude_self = next_random(&state) % 2;
+    if (t.options.reduction == MEAN) {
+      t.combine = 0;
+    }
     t.options.bounds = next_random(&state) % 2 ? SKIP : BOUNDS_ERROR;
     /* Sums of floats that are combined have other rounding errors than the loop. */
     t.type = t.combine && t.options.reduction >= ADD && t.options.reduction <= MUL ? I32 : F32;
@@ -355,6 +376,7 @@ static void refused_divisions(void) {
       {sizeof(nds_sharding), NDS_SHARDING_STARTS, 2, negative},
       {sizeof(nds_sharding), NDS_SHARDING_STARTS, 2, late},
       {sizeof(nds_sharding), NDS_SHARDING_STARTS, SIZE_MAX, starts},
+      {sizeof(nds_sharding), NDS_SHARDING_STARTS, 1ULL << 32, starts},
       {sizeof(nds_sharding), 3, 2, NULL},
       {sizeof(nds_sharding), -1, 2, NULL},
       {sizeof(nds_sharding) - 8, NDS_SHARDING_BLOCKS, 2, NULL},
@@ -390,6 +412,8 @@ static void refused_plans(void) {
   gpu.device.device_type = 2;
   const nds_sharding halves = {.size = sizeof halves, .parts = 2};
   static const nds_options reject = {.size = sizeof reject, .reject_duplicates = 1};
+  static const nds_options difference = {.size = sizeof difference, .reduction = SUB};
+  const DLTensor flags = TENSOR(NULL, BOOL, 7, 2);
   static const nds_options mean = {.size = sizeof mean, .reduction = MEAN};
   const struct {
     const char *reason;
@@ -411,6 +435,7 @@ static void refused_plans(void) {
       {"duplicates", nds_shard_scatter_update, &table, &twice, 0, &reject, NDS_DUPLICATE_INDEX},
       {"duplicates to gather", nds_shard_gather, &table, &twice, 0, &reject, NDS_UNSUPPORTED},
       {"a mean", nds_shard_scatter_update, &table, &twice, 1, &mean, NDS_UNSUPPORTED},
+      {"a combined subtraction of booleans", nds_shard_scatter_update, &flags, &twice, 1, &difference, NDS_UNSUPPORTED},
       {"a mean of a gather", nds_shard_gather, &table, &twice, 0, &mean, NDS_UNSUPPORTED},
       {"no coordinates", nds_shard_scatter_nd, &table, &none, 0, NULL, NDS_UNSUPPORTED},
       {"too many coordinates", nds_shard_gather_nd, &table, &triple, 0, NULL,

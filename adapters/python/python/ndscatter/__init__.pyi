@@ -1269,7 +1269,8 @@ def plan_sharded(
         reads: whether the plan is for a gather.
         combine: whether the plan has one entry for each destination instead of one for each tuple.
             In a scatter, the updates of a destination are combined before they are sent. For floats
-            with ``"add"``, ``"sub"`` or ``"mul"``, this changes the rounding errors.
+            with ``"add"``, ``"sub"`` or ``"mul"``, this changes the rounding errors. A combined
+            ``"sub"`` of booleans has another result than the loop.
         reduction: the reduction of the scatter. It has an effect only if `combine` is true.
         bounds: treatment of an index out of bounds: ``"error"`` raises an IndexError, ``"skip"``
             drops the tuple, ``"skip negative"`` drops the tuples of negative indices, and

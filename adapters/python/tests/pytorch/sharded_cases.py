@@ -124,6 +124,16 @@ def names_of_reductions():
         assert all(torch.equal(result, results[0]) for result in results), first
     plan = table.plan(torch.tensor([1, 1]), combine=True, reduce="update")
     assert torch.equal(table.gather(plan), whole_table(table)[[1, 1]])
+    # The combined updates of a difference are sums. For booleans, these are not the inverse of differences.
+    flags = ShardedTable(6, 2, torch.bool)
+    try:
+        flags.scatter_reduce_(torch.tensor([1, 1]), torch.ones(2, 2, dtype=torch.bool), "sub", combine=True)
+        return False
+    except RankError as error:
+        assert error.error == "ValueError", error
+    flags.scatter_reduce_(torch.tensor([1, 1, 2]), torch.ones(3, 2, dtype=torch.bool), "sub")
+    odd = torch.tensor([r == 2 and dist.get_world_size() % 2 == 1 for r in range(6)])
+    assert torch.equal(whole_table(flags), odd[:, None].expand(6, 2))
     combined = table.plan(torch.tensor([1, 1]), combine=True)
     try:
         table.embedding(combined)

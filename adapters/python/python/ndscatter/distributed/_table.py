@@ -237,6 +237,8 @@ class ShardedTable(torch.nn.Module):
                 raise TypeError(f"`updates` is {updates.dtype}, but the table is {self.weight.dtype}")
             if plan._slots is not None and plan._reduction != _reduction_name(reduction):
                 raise ValueError(f"the plan combines updates for {plan._reduction!r}, not for {reduction!r}")
+            if plan._slots is not None and plan._reduction == "sub" and updates.dtype == torch.bool:
+                raise ValueError("a subtraction of booleans cannot be combined; make the call without `combine`")
             self._try_reduction(reduction)
             return updates.reshape(plan.tuples, self.width), None
         except Exception as error:

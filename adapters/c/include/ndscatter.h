@@ -686,9 +686,11 @@ enum nds_status nds_sharding_row(const struct nds_sharding *sharding,
 
 // Splits the tuples of nds_scatter_update along axis 0 by the parts of a table. The tensor data
 // describes the whole table: the call reads its shape, and data->data may be null. If combine is 0,
-// the plan has one entry for each tuple. If combine is 1, the plan has one entry for each
-// destination, and the updates of a destination are combined before they are sent. For floats and
-// NDS_REDUCTION_ADD, NDS_REDUCTION_SUB and NDS_REDUCTION_MUL, this changes the rounding errors.
+// the plan has one entry for each tuple that is not skipped. If combine is 1, the plan has one entry
+// for each destination, and the updates of a destination are combined before they are sent. For
+// floats and complex numbers, this changes the rounding errors of NDS_REDUCTION_ADD,
+// NDS_REDUCTION_SUB and NDS_REDUCTION_MUL. NDS_REDUCTION_MEAN, and NDS_REDUCTION_SUB of booleans,
+// cannot be combined.
 enum nds_status nds_shard_scatter_update(const DLTensor *data,
                                          const DLTensor *indices,
                                          const struct nds_sharding *sharding,
@@ -716,8 +718,8 @@ enum nds_status nds_shard_scatter_paged(const DLTensor *data,
 
 // Splits the tuples of nds_gather along axis 0 by the parts of a table. The tensor data describes the
 // whole table: the call reads its shape, and data->data may be null. If combine is 0, the plan has
-// one entry for each tuple. If combine is 1, the plan has one entry for each destination, and
-// several tuples use one answer. This does not change the result.
+// one entry for each tuple that is not skipped. If combine is 1, the plan has one entry for each
+// destination, and several tuples use one answer. This does not change the result.
 enum nds_status nds_shard_gather(const DLTensor *data,
                                  const DLTensor *indices,
                                  const struct nds_sharding *sharding,

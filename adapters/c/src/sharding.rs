@@ -11,11 +11,14 @@ use ndscatter_host::dlpack::DLTensor;
 use crate::boundary;
 use crate::dlpack::{self, Description};
 use crate::failure::Failure;
-use crate::memory::boxed;
+use crate::memory::{boxed, with_room};
 use crate::operators::Request::{self, Along, Nd, Paged};
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 use crate::structs::{self, Sized32};
+use crate::values::nds_sharding_rule::{
+    self, NDS_SHARDING_BLOCKS, NDS_SHARDING_MODULO, NDS_SHARDING_STARTS,
+};
 
 /// Division of the rows of a table among parts. Each row has one owner: the part that stores the row.
 /// The caller must set `size` and `parts`.
@@ -40,19 +43,6 @@ unsafe impl Sized32 for nds_sharding {
     const ENDS: &'static [usize] = &[];
 }
 
-/// The rules of `nds_sharding`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Rule {
-    Blocks,
-    Modulo,
-    Starts,
-}
-
-impl Rule {
-    /// All rules, at the positions of the values of `nds_sharding_rule`.
-    pub(crate) const ALL: [Self; 3] = [Self::Blocks, Self::Modulo, Self::Starts];
-}
-
 /// Reads and checks a division.
 ///
 /// # Safety
@@ -64,50 +54,44 @@ unsafe fn read(sharding: *const nds_sharding) -> Result<Sharding, Failure> {
     }
     // SAFETY: `sharding` is not null, so the struct is readable (contract of this function).
     let given = unsafe { structs::read(sharding)? };
-    let rule = one_of("nds_sharding.rule", given.rule, Rule::ALL)?;
-    if matches!(rule, Rule::Starts) {
-        // SAFETY: `starts` is null, or has `parts` numbers (contract of this function).
-        return Ok(Sharding::starts(unsafe { starts_of(&given)? })?);
-    }
-    if !given.starts.is_null() {
+    let rule = one_of("nds_sharding.rule", given.rule, nds_sharding_rule::ALL)?;
+    if rule != NDS_SHARDING_STARTS && !given.starts.is_null() {
         return Err(Failure::invalid(format_args!(
             "`nds_sharding.starts` is not null; only the rule NDS_SHARDING_STARTS has starts"
         )));
     }
     Ok(match rule {
-        Rule::Modulo => Sharding::modulo(given.parts)?,
-        _ => Sharding::blocks(given.parts)?,
+        NDS_SHARDING_BLOCKS => Sharding::blocks(given.parts)?,
+        NDS_SHARDING_MODULO => Sharding::modulo(given.parts)?,
+        // SAFETY: `starts` is null, or has `parts` numbers (contract of this function).
+        NDS_SHARDING_STARTS => Sharding::starts(&unsafe { starts_of(&given)? })?,
     })
 }
 
-/// Returns the first rows of the parts.
+/// Copies the first rows of the parts.
 ///
 /// # Safety
 ///
-/// `given.starts` is null, or points to `given.parts` numbers that do not change during `'a`.
-unsafe fn starts_of<'a>(given: &nds_sharding) -> Result<&'a [usize], Failure> {
-    let starts = given.starts;
+/// `given.starts` is null, or points to `given.parts` numbers that do not change during the call.
+unsafe fn starts_of(given: &nds_sharding) -> Result<Vec<usize>, Failure> {
+    let nds_sharding { parts, starts, .. } = *given;
     if starts.is_null() || !starts.is_aligned() {
         return Err(Failure::invalid(format_args!(
             "`nds_sharding.starts` is null or not aligned"
         )));
     }
-    if u32::try_from(given.parts).is_err() {
+    if u32::try_from(parts).is_err() {
         // The number may be wrong, so the array is not read.
-        let parts = given.parts;
         return Err(ScatterError::PartCount { parts }.into());
     }
     // SAFETY: the array is aligned and not null, so it has `parts` numbers (contract of this
     // function). Their size in bytes fits in `isize`, because `parts` has 32 bits (checked above).
-    let signed = unsafe { std::slice::from_raw_parts(starts, given.parts) };
-    if let Some(start) = signed.iter().find(|&&start| start < 0) {
-        return Err(Failure::invalid(format_args!(
-            "`nds_sharding.starts` has the negative number {start}"
-        )));
+    let given = unsafe { std::slice::from_raw_parts(starts, parts) };
+    let mut copied = with_room(parts)?;
+    for &start in given {
+        copied.push(number("nds_sharding.starts", start)?);
     }
-    // SAFETY: the numbers are those of the slice `signed`, and none is negative. `usize` has 64 bits,
-    // as `i64` has (`dlpack.rs` does not compile otherwise).
-    Ok(unsafe { std::slice::from_raw_parts(starts.cast(), given.parts) })
+    Ok(copied)
 }
 
 /// Returns the number `value` of C as a row or the number of a part.
@@ -261,48 +245,34 @@ impl nds_sharded_lists {
     }
 }
 
-/// The arguments of a function that makes a sharded plan.
-type Make = fn(
-    options: &Options,
+/// The arguments of a plan, after their check.
+struct Call<'a> {
     operator: Operator,
-    data: &Description<'_>,
-    indices: AnyView<'_>,
-    sharding: &Sharding,
+    data: Description<'a>,
+    indices: AnyView<'a>,
+    sharding: Sharding,
     combine: bool,
-) -> Result<ShardedPlan, Failure>;
+}
 
-fn scatter(
-    options: &Options,
-    operator: Operator,
-    data: &Description<'_>,
-    indices: AnyView<'_>,
-    sharding: &Sharding,
-    combine: bool,
-) -> Result<ShardedPlan, Failure> {
-    let (scatter, shape) = (options.scatter(operator)?, data.layout.shape());
+fn scatter(call: &Call<'_>, options: &Options) -> Result<ShardedPlan, Failure> {
+    let (scatter, shape) = (options.scatter(call.operator)?, call.data.layout.shape());
     let is_difference = options.reduction == Reduction::Sub;
-    if combine && is_difference && data.element.dtype == DType::Bool {
-        // The updates of a difference are combined with add, which is not the inverse for booleans.
+    if call.combine && is_difference && call.data.element.dtype == DType::Bool {
+        // The updates of a difference are combined with add. For booleans, sub is `xor`, and add
+        // is `or`.
         return Err(ScatterError::UnsupportedOption { option: "combine" }.into());
     }
-    Ok(match combine {
-        true => scatter.shard_combined(shape, indices, sharding)?,
-        false => scatter.shard(shape, indices, sharding)?,
+    Ok(match call.combine {
+        true => scatter.shard_combined(shape, call.indices, &call.sharding)?,
+        false => scatter.shard(shape, call.indices, &call.sharding)?,
     })
 }
 
-fn gather(
-    options: &Options,
-    operator: Operator,
-    data: &Description<'_>,
-    indices: AnyView<'_>,
-    sharding: &Sharding,
-    combine: bool,
-) -> Result<ShardedPlan, Failure> {
-    let (gather, shape) = (options.gather(operator)?, data.layout.shape());
-    Ok(match combine {
-        true => gather.shard_combined(shape, indices, sharding)?,
-        false => gather.shard(shape, indices, sharding)?,
+fn gather(call: &Call<'_>, options: &Options) -> Result<ShardedPlan, Failure> {
+    let (gather, shape) = (options.gather(call.operator)?, call.data.layout.shape());
+    Ok(match call.combine {
+        true => gather.shard_combined(shape, call.indices, &call.sharding)?,
+        false => gather.shard(shape, call.indices, &call.sharding)?,
     })
 }
 
@@ -313,7 +283,7 @@ fn gather(
 ///
 /// Every pointer is null or valid, as docs/c.md requires.
 unsafe fn make(
-    make_plan: Make,
+    make_plan: fn(&Call<'_>, &Options) -> Result<ShardedPlan, Failure>,
     request: Request,
     [data, indices]: [*const DLTensor; 2],
     (sharding, combine): (*const nds_sharding, i32),
@@ -326,12 +296,14 @@ unsafe fn make(
         unsafe {
             boundary::write_result("plan", plan, std::ptr::null_mut())?;
             let options = Options::new(options)?;
-            let combine = one_of("combine", combine, [false, true])?;
-            let sharding = read(sharding)?;
-            let data = dlpack::description("data", data)?;
-            let indices = dlpack::view("indices", indices)?;
-            let operator = request.operator()?;
-            let made = make_plan(&options, operator, &data, indices, &sharding, combine);
+            let call = Call {
+                combine: one_of("combine", combine, [false, true])?,
+                sharding: read(sharding)?,
+                data: dlpack::description("data", data)?,
+                indices: dlpack::view("indices", indices)?,
+                operator: request.operator()?,
+            };
+            let made = make_plan(&call, &options);
             options.threads.check()?;
             let made = boxed(nds_sharded_plan(made?))?;
             boundary::write_result("plan", plan, Box::into_raw(made))
@@ -341,9 +313,11 @@ unsafe fn make(
 
 /// Splits the tuples of nds_scatter_update along axis 0 by the parts of a table. The tensor data
 /// describes the whole table: the call reads its shape, and data->data may be null. If combine is 0,
-/// the plan has one entry for each tuple. If combine is 1, the plan has one entry for each
-/// destination, and the updates of a destination are combined before they are sent. For floats and
-/// NDS_REDUCTION_ADD, NDS_REDUCTION_SUB and NDS_REDUCTION_MUL, this changes the rounding errors.
+/// the plan has one entry for each tuple that is not skipped. If combine is 1, the plan has one entry
+/// for each destination, and the updates of a destination are combined before they are sent. For
+/// floats and complex numbers, this changes the rounding errors of NDS_REDUCTION_ADD,
+/// NDS_REDUCTION_SUB and NDS_REDUCTION_MUL. NDS_REDUCTION_MEAN, and NDS_REDUCTION_SUB of booleans,
+/// cannot be combined.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_shard_scatter_update(
     data: *const DLTensor,
@@ -392,8 +366,8 @@ pub unsafe extern "C" fn nds_shard_scatter_paged(
 
 /// Splits the tuples of nds_gather along axis 0 by the parts of a table. The tensor data describes the
 /// whole table: the call reads its shape, and data->data may be null. If combine is 0, the plan has
-/// one entry for each tuple. If combine is 1, the plan has one entry for each destination, and
-/// several tuples use one answer. This does not change the result.
+/// one entry for each tuple that is not skipped. If combine is 1, the plan has one entry for each
+/// destination, and several tuples use one answer. This does not change the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_shard_gather(
     data: *const DLTensor,

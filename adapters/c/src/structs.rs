@@ -97,9 +97,9 @@ pub(crate) unsafe fn write<S: Sized32>(
     if given.is_null() {
         return Err(Failure::invalid(format_args!("`{name}` is null")));
     }
-    // SAFETY: `given` is not null, so the bytes below `size` are readable and writable (contract of
-    // this function). `known` is at least 4, because `size_of_given` accepts no smaller size.
-    // `known` is at most `size`, and at most the size of `value`.
+    // SAFETY: `given` is not null. Its bytes below `size` are therefore readable and writable (contract
+    // of this function). `size_of_given` accepts no size below 4, so `known` is at least 4. `known` is
+    // the minimum of `size` and the size of `value`.
     unsafe {
         let size = size_of_given(given)?;
         let known = size.min(size_of::<S>());

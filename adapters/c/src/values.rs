@@ -1,14 +1,13 @@
 //! Names of the values of options and conversions: the constants of the C header.
 //!
-//! The fields of `nds_options` and `nds_conversion` are `int32_t`, because a C compiler may choose
-//! another size for an enum. The files `options.rs` and `writes.rs` read the number of a field as a
-//! position in an array. The array has the values of the option in the crate `ndscatter`. At
-//! compile time, this file checks that the number of each constant is the position of its value.
+//! The fields of `nds_options`, `nds_conversion` and `nds_sharding` are `int32_t`, because a C compiler
+//! may choose another size for an enum. The files `options.rs`, `writes.rs` and `sharding.rs` read the
+//! number of a field as a position in an array of values. At compile time, this file checks that the
+//! number of each constant is the position of its value.
 
 use ndscatter::{Accumulate, Bounds, Format, Goal, NoneGradient, Reduction, Rounding, Scaling};
 
 use crate::options::GOALS;
-use crate::sharding::Rule;
 use crate::writes::FORMATS;
 
 /// Values of nds_options.reduction: how an update is combined with the value at its destination.
@@ -148,6 +147,16 @@ pub enum nds_sharding_rule {
     NDS_SHARDING_STARTS = 2,
 }
 
+impl nds_sharding_rule {
+    /// All rules, at the positions of their numbers. The crate `ndscatter` has a constructor for each
+    /// rule, and no type of rules.
+    pub(crate) const ALL: [Self; 3] = [
+        Self::NDS_SHARDING_BLOCKS,
+        Self::NDS_SHARDING_MODULO,
+        Self::NDS_SHARDING_STARTS,
+    ];
+}
+
 /// Checks that the array has one value for each constant, in the order of the numbers of the
 /// constants.
 macro_rules! positions {
@@ -213,8 +222,8 @@ positions! { Scaling::ALL, nds_scaling:
     NDS_SCALING_DIVIDE = Scaling::Divide,
     NDS_SCALING_RECIPROCAL = Scaling::Reciprocal,
 }
-positions! { Rule::ALL, nds_sharding_rule:
-    NDS_SHARDING_BLOCKS = Rule::Blocks,
-    NDS_SHARDING_MODULO = Rule::Modulo,
-    NDS_SHARDING_STARTS = Rule::Starts,
+positions! { nds_sharding_rule::ALL, nds_sharding_rule:
+    NDS_SHARDING_BLOCKS = nds_sharding_rule::NDS_SHARDING_BLOCKS,
+    NDS_SHARDING_MODULO = nds_sharding_rule::NDS_SHARDING_MODULO,
+    NDS_SHARDING_STARTS = nds_sharding_rule::NDS_SHARDING_STARTS,
 }

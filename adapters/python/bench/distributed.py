@@ -154,7 +154,7 @@ def plot(options):
         f"{options.tuples:,} indices of each process": [options.tuples] * len(counts),
         f"{2 * options.tuples:,} indices of all processes": [2 * options.tuples // count for count in counts],
     }
-    bars, ticks = collections.defaultdict(dict), {}
+    bars, totals = collections.defaultdict(dict), {}
     for panel, tuples in panels.items():
         for count, each in zip(counts, tuples):
             problem = argparse.Namespace(**{**vars(options), "ranks": count, "tuples": each})
@@ -162,10 +162,10 @@ def plot(options):
             slowest = {name: 1000 * max(times[name] for times in found) for name in found[0]}
             call, transport = slowest["scatter_add_"], slowest["scatter_add_, transport"]
             bars[panel][str(count)] = {"all except transport": call - transport, "transport": transport}
-            ticks[f"{panel}, {count}"] = slowest["plain torch"]
+            totals[f"{panel}, {count}"] = slowest["plain torch"]
             print(f"{panel}, {count} processes: {call:.1f} ms, plain torch {slowest['plain torch']:.1f} ms", flush=True)
     title = f"MEASURED: scatter_add_ with gloo, {os.cpu_count()} cores, table of {options.rows:,} rows of {options.width} f32"
-    plot_stacked(bars, ticks, ("processes", "plain PyTorch"), title, options.plot)
+    plot_stacked(bars, totals, ("processes", "plain PyTorch"), title, options.plot)
 
 
 def main():

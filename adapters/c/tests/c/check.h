@@ -175,6 +175,9 @@ typedef int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *argumen
  * the tasks on new threads. */
 parallel_for in_turn, backwards, on_pthreads;
 
+/* A parallel-for function that runs no task and reports success. */
+parallel_for runs_none;
+
 host make_host(parallel_for *run, uint32_t workers);
 const nds_pool *pool_of(host *host);
 

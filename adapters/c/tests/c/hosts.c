@@ -95,3 +95,8 @@ void on_threads(size_t threads, void (*run)(size_t number, void *shared), void *
     CHECK_INT(0, pthread_join(handles[i], NULL));
   }
 }
+
+int32_t runs_none(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument) {
+  (void)tasks;
+  return in_turn(ctx, 0, task, argument);
+}

@@ -118,11 +118,6 @@ static int32_t skips_the_last(void *ctx, size_t tasks, void (*task)(void *argume
   return in_turn(ctx, tasks - 1, task, argument);
 }
 
-static int32_t runs_none(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument) {
-  (void)tasks;
-  return in_turn(ctx, 0, task, argument);
-}
-
 static int32_t twice_for_another(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument) {
   in_turn(ctx, tasks - 1, task, argument);
   task(argument, 0);

@@ -361,6 +361,45 @@ static void bits_of_one_loop(void) {
   }
 }
 
+/* A list that is long enough for several threads. The lists of the plan do not depend on the threads. A pool
+ * that skips a task is an error. */
+static void long_lists(void) {
+  enum { TUPLES_OF_LIST = 1100000, ROWS_OF_TABLE = 5000 };
+  int32_t *rows = allocate(TUPLES_OF_LIST * sizeof *rows);
+  uint32_t state = 3;
+  for (size_t i = 0; i < TUPLES_OF_LIST; i++) {
+    rows[i] = (int32_t)(next_random(&state) % ROWS_OF_TABLE);
+  }
+  const DLTensor table = TENSOR(NULL, F32, ROWS_OF_TABLE, 4), indices = TENSOR(rows, I32, TUPLES_OF_LIST);
+  const nds_sharding parts = {.size = sizeof parts, .rule = NDS_SHARDING_MODULO, .parts = 5};
+  for (int32_t combine = 0; combine <= 1; combine++) {
+    host host = make_host(on_pthreads, 3);
+    nds_sharded_plan *alone = NULL, *divided = NULL;
+    set_case("long lists, combine %d", combine);
+    const nds_options *add = OPTIONS(.reduction = ADD, .max_threads = 1);
+    CHECK_OK(nds_shard_scatter_update(&table, &indices, &parts, combine, add, &alone));
+    const nds_options *on_host = OPTIONS(.reduction = ADD, .pool = pool_of(&host));
+    CHECK_OK(nds_shard_scatter_update(&table, &indices, &parts, combine, on_host, &divided));
+    CHECK(host.calls > 0);
+    nds_sharded_lists one = lists_of(alone), other = lists_of(divided);
+    CHECK_INT(combine ? ROWS_OF_TABLE : TUPLES_OF_LIST, (long long)one.entries);
+    CHECK_INT((long long)one.entries, (long long)other.entries);
+    CHECK_BYTES(one.counts, other.counts, one.parts * sizeof(size_t));
+    CHECK_BYTES(one.destinations, other.destinations, one.entries * sizeof(int64_t));
+    if (combine) {
+      CHECK_BYTES(one.slots, other.slots, one.tuples * sizeof(int64_t));
+    } else {
+      CHECK_BYTES(one.order, other.order, one.entries * sizeof(int64_t));
+    }
+    nds_sharded_plan_free(alone);
+    nds_sharded_plan_free(divided);
+    host.pool.parallel_for = runs_none;
+    CHECK_STATUS(NDS_INTERNAL, nds_shard_scatter_update(&table, &indices, &parts, combine, on_host, &divided));
+    CHECK(divided == NULL);
+  }
+  free(rows);
+}
+
 static void refused_divisions(void) {
   static int64_t starts[] = {0, 3, 2}, negative[] = {0, -1}, late[] = {1, 2};
   static const nds_sharding cases[] = {
@@ -469,6 +508,7 @@ void test_sharding(void) {
   rows_and_owners();
   lists_of_a_small_plan();
   bits_of_one_loop();
+  long_lists();
   refused_divisions();
   refused_plans();
 }

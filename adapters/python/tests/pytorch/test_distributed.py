@@ -112,7 +112,7 @@ def test_the_simulator_uses_the_frequencies_of_rows():
     assert simulate.Problem(100, 10, 1, 0.0).busiest_share(7) == 1
 
 
-def test_the_simulator_predicts_each_step(capsys, monkeypatch):
+def test_the_simulator_predicts_each_step(capsys, monkeypatch, tmp_path):
     network = simulate.Network(bandwidth=1e9, latency=1e-3)
     problem = simulate.Problem(rows=1000, tuples=500, width=8, zipf=0.0)
     step = simulate.predict(problem, 4, network)
@@ -120,8 +120,12 @@ def test_the_simulator_predicts_each_step(capsys, monkeypatch):
     # Two exchanges and one piece with three other ranks, and three agreements of two rounds there and back.
     assert step.messages == pytest.approx((3 * 3 + 2 * 3 * 2) * 1e-3)
     assert step.bound == "latency" and step.total > step.messages
-    monkeypatch.setattr(sys, "argv", ["simulate", "--rows", "500", "--tuples", "100", "--ranks", "2", "4096"])
+    picture = tmp_path / "picture.svg"
+    arguments = ["--rows", "500", "--tuples", "100", "--ranks", "2", "4096", "--plot", str(picture)]
+    monkeypatch.setattr(sys, "argv", ["simulate", *arguments])
     simulate.main()
+    drawn = picture.read_text()
+    assert all(text in drawn for text in ("PREDICTED", "weak scaling", "strong scaling", "messages", "4096"))
     printed = capsys.readouterr().out
     assert printed.count("4096") == 2 and "weak scaling" in printed and "strong scaling" in printed
 

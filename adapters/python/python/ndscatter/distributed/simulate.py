@@ -295,8 +295,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the table of one rank")
     parser.add_argument("--tuples", type=int, default=200_000, help="indices of each rank")
     parser.add_argument("--width", type=int, default=64, help="floats of a row")
-    parser.add_argument("--check", action="store_true", help="compare with processes of this machine")
-    parser.add_argument("--plot", metavar="FILE", help="draw the predictions, with matplotlib (the extra `plot`)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="compare with processes of this machine")
+    what.add_argument("--plot", metavar="FILE", help="draw the predictions, with matplotlib (the extra `plot`)")
     options = parser.parse_args()
     if options.plot:
         find_pyplot()  # A missing matplotlib is an error before the measurements.

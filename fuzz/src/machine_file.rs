@@ -13,10 +13,10 @@ use ndscatter::{
 
 /// Number of rows of the table.
 const ROWS: usize = 61;
-/// Number of elements of a row. Sizes above and below a cache line use different loops.
-const WIDTHS: [usize; 3] = [1, 3, 24];
-/// Number of tuples of a call. Miri is slow.
-const TUPLES: usize = if cfg!(miri) { 50 } else { 400 };
+/// Numbers of elements of a row. Sizes above and below a cache line use different loops. Miri is slow.
+const WIDTHS: &[usize] = if cfg!(miri) { &[3] } else { &[1, 3, 24] };
+/// Number of tuples of a call.
+const TUPLES: usize = if cfg!(miri) { 20 } else { 400 };
 
 /// Runs a case from the bytes of the fuzzer.
 pub fn fuzz(data: &[u8]) {
@@ -41,10 +41,13 @@ impl Pool for Eight {
 }
 
 fn check(machine: &Machine) {
-    written_and_read(machine);
+    // Miri does not support the flags with which the crate opens a machine file.
+    if !cfg!(miri) {
+        written_and_read(machine);
+    }
     assert!(!machine.to_string().is_empty(), "a description");
     let rows = rows();
-    for width in WIDTHS {
+    for &width in WIDTHS {
         for reduction in [Reduction::None, Reduction::Add, Reduction::Mean] {
             let call = Call {
                 execution: Execution::new().pool(&Eight).machine(machine),

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs tests under Miri, under the sanitizers of the compiler, under loom, and for other processors.
 #
-#   tests/sanitizers.sh miri          views of foreign memory, elements of size 0, and the seeds of all fuzz targets but npy, under Miri
-#   tests/sanitizers.sh miri-short    the same with two seeds of the scatters, gathers and C functions
+#   tests/sanitizers.sh miri          views of foreign memory, elements of size 0, seeds of all fuzz targets except npy, under Miri
+#   tests/sanitizers.sh miri-short    the same, with two seeds of the scatters, gathers and C functions
 #   tests/sanitizers.sh thread        tests with threads, under ThreadSanitizer
 #   tests/sanitizers.sh address       the seeds, under AddressSanitizer
 #   tests/sanitizers.sh loom          the hand-over between tasks, in every order of accesses

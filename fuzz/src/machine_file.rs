@@ -13,7 +13,8 @@ use ndscatter::{
 
 /// Number of rows of the table.
 const ROWS: usize = 61;
-/// Numbers of elements of a row. Sizes above and below a cache line use different loops. Miri is slow.
+/// Numbers of elements of a row. Sizes above and below a cache line use different loops. Miri is slow,
+/// so it runs smaller calls.
 const WIDTHS: &[usize] = if cfg!(miri) { &[3] } else { &[1, 3, 24] };
 /// Number of tuples of a call.
 const TUPLES: usize = if cfg!(miri) { 20 } else { 400 };

@@ -57,11 +57,13 @@ miri-short)
     DERIVED_INPUTS=0 MOST_SEEDS=2 cargo +nightly miri test "${seeds[@]}" -- c_interface scatter gather
     ;;
 thread)
+    export RUSTFLAGS=-Zsanitizer=thread
     # ThreadSanitizer fails if the kernel randomises many bits of addresses. `setarch -R` prevents it.
-    MOST_WORKERS=8 RUSTFLAGS=-Zsanitizer=thread setarch -R \
-        cargo +nightly test -Zbuild-std --target "$host" --test it -- \
-        foreign_indices concurrency determinism::
-    RUSTFLAGS=-Zsanitizer=thread setarch -R cargo +nightly test -Zbuild-std --target "$host" "${seeds[@]}"
+    with_threads=(setarch -R cargo +nightly test -Zbuild-std --target "$host")
+    MOST_WORKERS=8 "${with_threads[@]}" --test it -- foreign_indices concurrency determinism::
+    # By default, ThreadSanitizer ends a child of `fork` that starts threads.
+    TSAN_OPTIONS=die_after_fork=0 "${with_threads[@]}" --test pools
+    "${with_threads[@]}" "${seeds[@]}"
     ;;
 address)
     RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target "$host" "${seeds[@]}"

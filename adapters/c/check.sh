@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Checks the memory accesses of the C tests and of the library with two tools,
-# valgrind and AddressSanitizer, and checks the installed CMake package. Requires a C
-# compiler. valgrind must be installed for the first check, a nightly Rust toolchain for
-# the second, and CMake and a C++ compiler for the third.
+# Checks the memory accesses of the C tests and of the library with valgrind,
+# AddressSanitizer and ThreadSanitizer, and checks the installed CMake package. Requires
+# a C compiler. The check `valgrind` needs valgrind. The sanitizers need a nightly Rust
+# toolchain. ThreadSanitizer also needs the component rust-src. The check `cmake` needs
+# CMake and a C++ compiler.
 #
-#   adapters/c/check.sh [valgrind|address|cmake]     without an argument: all checks
+#   adapters/c/check.sh [valgrind|address|thread|cmake]     without an argument: all checks
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -42,16 +43,30 @@ check_unloading() {
     valgrind -q --fair-sched=yes --error-exitcode=1 "$check/unload"
 }
 
-# Runs the C tests with the static library. AddressSanitizer instruments the tests
-# and the library.
-check_address() {
-    local triple
+# Runs the C tests with the static library: address|thread. A sanitizer instruments the tests and the
+# library. The runtime library of the sanitizer is Rust's, because ThreadSanitizer of GCC 12 lacks functions
+# that Rust's code calls. ThreadSanitizer also instruments Rust's standard library, and it fails if the
+# kernel randomises many bits of addresses, which `setarch -R` prevents.
+check_sanitizer() {
+    local sanitizer=$1 triple runtime options=() run=()
     triple=$(rustc +nightly -vV | sed -n 's/^host: //p')
-    RUSTFLAGS=-Zsanitizer=address cargo +nightly build -p ndscatter-c \
-        --target "$triple" --target-dir "$check"
-    cc "${flags[@]}" -fsanitize=address -fno-omit-frame-pointer adapters/c/tests/c/*.c \
-        "$check/$triple/debug/libndscatter_c.a" -ldl -lm -o "$check/test-address"
-    "$check/test-address"
+    runtime=$(rustc +nightly --print target-libdir)/librustc-nightly_rt.${sanitizer:0:1}san.a
+    if [[ $sanitizer == thread ]]; then
+        options=(-Zbuild-std)
+        run=(setarch -R)
+    fi
+    RUSTFLAGS=-Zsanitizer=$sanitizer cargo +nightly build -p ndscatter-c "${options[@]}" \
+        --target "$triple" --target-dir "$check/$sanitizer"
+    rm -rf "$check/$sanitizer/objects"
+    mkdir "$check/$sanitizer/objects"
+    local source
+    for source in adapters/c/tests/c/*.c; do
+        cc "${flags[@]}" "-fsanitize=$sanitizer" -fno-omit-frame-pointer -c "$source" \
+            -o "$check/$sanitizer/objects/$(basename "$source" .c).o"
+    done
+    cc -pthread -rdynamic "$check/$sanitizer"/objects/*.o "$check/$sanitizer/$triple/debug/libndscatter_c.a" \
+        -Wl,--whole-archive "$runtime" -Wl,--no-whole-archive -ldl -lm -lrt -o "$check/test-$sanitizer"
+    "${run[@]}" "$check/test-$sanitizer"
 }
 
 # Installs the library, moves the installation, and builds and runs the examples with
@@ -69,15 +84,16 @@ check_cmake() {
 
 case $what in
 valgrind) check_valgrind ;;
-address) check_address ;;
+address | thread) check_sanitizer "$what" ;;
 cmake) check_cmake ;;
 all)
     check_valgrind
-    check_address
+    check_sanitizer address
+    check_sanitizer thread
     check_cmake
     ;;
 *)
-    echo "usage: adapters/c/check.sh [valgrind|address|cmake]" >&2
+    echo "usage: adapters/c/check.sh [valgrind|address|thread|cmake]" >&2
     exit 2
     ;;
 esac

@@ -90,9 +90,10 @@ fn numbers<E: Number>(
             scatter.in_place(output, indices, updates)?;
             return Ok(data);
         }
-        if size_of::<E>().saturating_mul(range.len()) <= COPIED_FIRST {
-            let elements = data.storage::<E>().get(range).unwrap_or_default();
-            let mut elements = elements.to_vec();
+        let elements = data.storage::<E>().get(range).unwrap_or_default();
+        if size_of_val(elements) <= COPIED_FIRST
+            && let Some(mut elements) = copied(elements)
+        {
             let output = TensorViewMut::contiguous(&mut elements, &shape)?;
             scatter.in_place(output, indices, updates)?;
             return Ok(row_major(elements, shape, data.dtype()));
@@ -113,6 +114,14 @@ fn numbers<E: Number>(
     let result = scatter.allocate(source, indices, updates)?;
     let shape = data.layout().shape().clone();
     Ok(row_major(result.into_vec(), shape, data.dtype()))
+}
+
+/// Returns a copy, or `None` if there is not enough memory.
+fn copied<E: Copy>(elements: &[E]) -> Option<Vec<E>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(elements.len()).ok()?;
+    copy.extend_from_slice(elements);
+    Some(copy)
 }
 
 /// Scatters booleans. A byte of a boolean may have any value, which Rust's `bool` forbids.

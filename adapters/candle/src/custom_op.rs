@@ -60,12 +60,11 @@ impl ScatterOp {
             && let Some(small) = data.get(start..end)
             && size_of_val(small) <= COPY_BYTES
             && let Some(updates) = row_major(updates, updates_layout)
+            && let Some(mut result) = copied(small)
+            && let Ok(target) = TensorViewMut::contiguous(&mut result, data_layout.dims())
         {
-            let mut result = small.to_vec();
-            if let Ok(target) = TensorViewMut::contiguous(&mut result, data_layout.dims()) {
-                self.run_in_place(target, (indices, indices_layout), updates)?;
-                return Ok(result);
-            }
+            self.run_in_place(target, (indices, indices_layout), updates)?;
+            return Ok(result);
         }
         let (data_place, updates_place) = (Place::of(data_layout), Place::of(updates_layout));
         let data = data_place.view(data).map_err(Error::wrap)?;
@@ -75,6 +74,14 @@ impl ScatterOp {
             .with(|bounds, indices| self.with_bounds(bounds)?.allocate(data, indices, updates))?;
         Ok(result.into_vec())
     }
+}
+
+/// Returns a copy, or `None` if there is not enough memory.
+fn copied<T: Copy>(elements: &[T]) -> Option<Vec<T>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(elements.len()).ok()?;
+    copy.extend_from_slice(elements);
+    Some(copy)
 }
 
 impl CustomOp3 for ScatterOp {

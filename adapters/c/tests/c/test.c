@@ -38,9 +38,14 @@ static const suite SUITES[] = {
     {"backward", test_backward},
 };
 
-/* Options of AddressSanitizer: a failed allocation returns null, as without it. */
+/* Options of AddressSanitizer and ThreadSanitizer: a failed allocation returns null, as without them. The
+ * children of test_fork start threads, which ThreadSanitizer does not allow by default. */
 const char *__asan_default_options(void) {
   return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void) {
+  return "allocator_may_return_null=1:die_after_fork=0";
 }
 
 int main(void) {

@@ -1,0 +1,154 @@
+//! A global allocator that makes memory allocations of some crates fail, in a test of a Rust runtime.
+//!
+//! Only allocations of the crates in [`WATCHED`] fail. The allocations of the runtime succeed, because
+//! Rust programs end if an allocation of a `Vec` or a `Box` fails. An allocation belongs to the crate
+//! of the innermost function on the stack, without the functions of Rust's standard library and of
+//! containers. Only allocations of the calling thread fail.
+
+#![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Debug;
+
+// For each watched crate, the test gives its name and the size in bytes of the smallest allocation that
+// may fail.
+use super::WATCHED;
+
+/// Crates whose functions allocate memory for their callers.
+const CONTAINERS: [&str; 6] = ["alloc", "backtrace", "core", "hashbrown", "smallvec", "std"];
+
+thread_local! {
+    /// Number of watched allocations until one fails, including that one. 0: none fails.
+    static COUNTDOWN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Makes a call once for each watched allocation, with this allocation failing, and once
+/// without a failure. The error of a call must report the failed allocation. `is_right` checks the
+/// other results. Returns the number of allocations that failed.
+///
+/// `arguments` makes the arguments of one call. No allocation fails in it.
+pub(crate) fn each<A, R, E: Debug>(
+    arguments: impl Fn() -> A,
+    call: impl Fn(A) -> Result<R, E>,
+    is_right: impl Fn(&R) -> bool,
+) -> usize {
+    for number in 1.. {
+        let given = arguments();
+        ndscatter::release_scratch();
+        COUNTDOWN.set(number);
+        let result = call(given);
+        let has_failed = COUNTDOWN.replace(0) == 0;
+        match result {
+            Ok(found) => assert!(is_right(&found), "allocation {number}: a wrong result"),
+            Err(error) => {
+                let text = format!("{error:?}");
+                assert!(
+                    has_failed && is_out_of_memory(&text),
+                    "allocation {number}: {text}"
+                );
+            }
+        }
+        if !has_failed {
+            return number - 1;
+        }
+    }
+    unreachable!("an endless loop")
+}
+
+/// Whether the text of a runtime's error contains ndscatter's error, as a message or as a value.
+fn is_out_of_memory(text: &str) -> bool {
+    let is_message = text.contains("an allocation of") && text.contains("bytes failed");
+    is_message || text.contains("OutOfMemory")
+}
+
+fn refuses(bytes: usize) -> bool {
+    // The search on the stack allocates memory. These allocations are not counted.
+    let left = COUNTDOWN.replace(0);
+    if left == 0 {
+        return false;
+    }
+    let counts = is_watched(bytes);
+    COUNTDOWN.set(left - usize::from(counts));
+    counts && left == 1
+}
+
+/// Whether the innermost function on the stack, except containers, belongs to a watched crate.
+fn is_watched(bytes: usize) -> bool {
+    let mut found = false;
+    backtrace::trace(|frame| {
+        let mut is_container = true;
+        backtrace::resolve_frame(frame, |symbol| {
+            if let Some(name) = symbol.name() {
+                let name = name.to_string();
+                is_container &= CONTAINERS.contains(&crate_of(&name)) || is_of_allocator(&name);
+                found |= !is_container && is_listed(crate_of(&name), bytes);
+            }
+        });
+        is_container
+    });
+    found
+}
+
+fn is_listed(name: &str, bytes: usize) -> bool {
+    WATCHED
+        .iter()
+        .any(|&(watched, least)| name == watched && bytes >= least)
+}
+
+/// Whether a function belongs to this module or to the compiler's calls of the global allocator.
+fn is_of_allocator(name: &str) -> bool {
+    name.contains("refusals::") || name.contains("__rust")
+}
+
+/// Returns the crate of a function, which is the first name of its path. `<A as B>::f` and `<A>::f`
+/// belong to the crate of `A`, or of `B` if `A` is not in a crate. A name may contain the number of a
+/// crate in brackets.
+fn crate_of(name: &str) -> &str {
+    let name = name.trim_start_matches(['<', '&', '*', '[', '(']);
+    let path = match name.split_once("::") {
+        Some((first, _)) if first.contains(" as ") => first.rsplit(" as ").next(),
+        Some((first, _)) => Some(first),
+        None => None,
+    };
+    path.and_then(|path| path.split('[').next()).unwrap_or(name)
+}
+
+struct Refusing;
+
+// SAFETY: every method forwards its arguments to the system allocator, or returns null, which is a
+// valid result of an allocation.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if refuses(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if refuses(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as in `alloc`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if refuses(size) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as in `alloc`.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as in `alloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;

@@ -11,8 +11,9 @@
 #   tests/sanitizers.sh s390x         tests for a big-endian processor, under qemu
 #
 # Miri and the sanitizers need a nightly Rust with the components miri and rust-src. The other
-# processors need qemu (Debian's package qemu-user-static). s390x also needs a linker and a C library
-# (gcc-s390x-linux-gnu and libc6-dev-s390x-cross).
+# processors need qemu (Debian's package qemu-user-static). `aarch64` also needs a C compiler
+# (gcc-aarch64-linux-gnu and libc6-dev-arm64-cross). s390x also needs a C compiler, a linker and a C
+# library (gcc-s390x-linux-gnu and libc6-dev-s390x-cross).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,6 +34,7 @@ export CARGO_TARGET_DIR
 host=x86_64-unknown-linux-gnu
 fuzz=(--manifest-path fuzz/Cargo.toml --no-default-features --features harness)
 seeds=("${fuzz[@]}" --test seeds)
+values=(--test it)
 
 # Rust has the C library musl for aarch64, and a linker.
 aarch64=aarch64-unknown-linux-musl
@@ -74,6 +76,8 @@ loom)
 aarch64)
     rustup target add "$aarch64"
     cargo test --target "$aarch64" -p ndscatter-host --lib
+    # A dependency of criterion compiles C code.
+    CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc cargo test --target "$aarch64" "${values[@]}"
     cargo test --target "$aarch64" "${seeds[@]}"
     ;;
 aarch64-short)
@@ -82,6 +86,7 @@ aarch64-short)
     ;;
 s390x)
     rustup target add "$s390x"
+    cargo test --target "$s390x" "${values[@]}"
     cargo test --target "$s390x" "${seeds[@]}"
     ;;
 esac

@@ -23,6 +23,18 @@ thread_local! {
     static COUNTDOWN: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Rank of the tensors, number of rows of the data, and number of written rows. Shapes of rank above 8
+/// need memory in ndscatter.
+pub(crate) const TABLES: [(usize, u16, usize); 3] = [(2, 20, 50), (2, 3000, 20_000), (10, 20, 50)];
+
+/// Returns the shape of a table of rows with 8 elements.
+pub(crate) fn table(rank: usize, rows: usize) -> Vec<usize> {
+    let mut shape = vec![1; rank];
+    shape[0] = rows;
+    shape[rank - 1] = 8;
+    shape
+}
+
 /// Makes a call once for each watched allocation, with this allocation failing, and once
 /// without a failure. The error of a call must report the failed allocation. `is_right` checks the
 /// other results. Returns the number of allocations that failed.
@@ -102,8 +114,8 @@ fn is_of_allocator(name: &str) -> bool {
 }
 
 /// Returns the crate of a function, which is the first name of its path. `<A as B>::f` and `<A>::f`
-/// belong to the crate of `A`, or of `B` if `A` is not in a crate. A name may contain the number of a
-/// crate in brackets.
+/// belong to the crate of `A`. If `A` is not in a crate, `<A as B>::f` belongs to the crate of `B`. A
+/// name may contain the number of a crate in brackets.
 fn crate_of(name: &str) -> &str {
     let name = name.trim_start_matches(['<', '&', '*', '[', '(']);
     let path = match name.split_once("::") {

@@ -87,14 +87,8 @@ impl Problem {
 fn each_allocation_of_ndscatter_can_fail() {
     use Reduction::{Add, Max, Mean, Mul, None};
     let mut failures = 0;
-    // ndscatter's shapes of rank above 8 need memory.
-    for (rank, rows, count) in [(2, 20, 50), (2, 3000, 20_000), (10, 20, 50)] {
-        let shape = |rows| {
-            let mut shape = vec![1; rank];
-            shape[0] = rows;
-            shape[rank - 1] = 8;
-            shape
-        };
+    for (rank, rows, count) in refusals::TABLES {
+        let shape = |rows| refusals::table(rank, rows);
         let problem = |dims: &[usize]| Problem {
             data: floats(&shape(rows.into())),
             indices: indices(dims, rows),

@@ -80,14 +80,9 @@ fn gradients(op: ScatterOp, data: &Tensor, indices: &Tensor, updates: &Tensor) -
 fn each_allocation_of_ndscatter_can_fail() -> Result<()> {
     use Reduction::{Add, Max, Mean, Mul, None};
     let mut failures = 0;
-    // ndscatter's shapes of rank above 8 need memory.
-    for (rank, rows, count) in [(2, 20, 50), (2, 3000, 20_000), (10, 20, 50)] {
-        let shape = |rows| {
-            let mut shape = vec![1; rank];
-            shape[0] = rows;
-            shape[rank - 1] = 8;
-            shape
-        };
+    for (rank, rows, count) in refusals::TABLES {
+        let shape = |rows| refusals::table(rank, rows);
+        let rows = usize::from(rows);
         let data = floats(&shape(rows))?;
         let updates = floats(&shape(count))?;
         let along = values(&[count], rows)?;

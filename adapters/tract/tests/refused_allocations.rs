@@ -65,14 +65,9 @@ fn check(op: &'static str, reduction: Option<&str>, tensors: &[Tensor]) -> usize
 fn each_allocation_of_ndscatter_can_fail() {
     let mut random = Random::new(5);
     let mut failures = 0;
-    // ndscatter's shapes of rank above 8 need memory.
-    for (rank, rows, tuples) in [(2, 20, 50), (2, 3000, 20_000), (10, 20, 50)] {
-        let shape = |rows| {
-            let mut shape = vec![1; rank];
-            shape[0] = rows;
-            shape[rank - 1] = 8;
-            shape
-        };
+    for (rank, rows, tuples) in refusals::TABLES {
+        let shape = |rows| refusals::table(rank, rows);
+        let rows = usize::from(rows);
         let data = random.tensor(DatumType::F32, &shape(rows));
         let updates = random.tensor(DatumType::F32, &shape(tuples));
         let at = random.indices(&[tuples, 1], &[rows]);

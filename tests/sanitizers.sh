@@ -34,7 +34,6 @@ export CARGO_TARGET_DIR
 host=x86_64-unknown-linux-gnu
 fuzz=(--manifest-path fuzz/Cargo.toml --no-default-features --features harness)
 seeds=("${fuzz[@]}" --test seeds)
-values=(--test it)
 
 # Rust has the C library musl for aarch64, and a linker.
 aarch64=aarch64-unknown-linux-musl
@@ -77,7 +76,7 @@ aarch64)
     rustup target add "$aarch64"
     cargo test --target "$aarch64" -p ndscatter-host --lib
     # A dependency of criterion compiles C code.
-    CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc cargo test --target "$aarch64" "${values[@]}"
+    MOST_WORKERS=4 CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc cargo test --target "$aarch64" --test it
     cargo test --target "$aarch64" "${seeds[@]}"
     ;;
 aarch64-short)
@@ -86,7 +85,7 @@ aarch64-short)
     ;;
 s390x)
     rustup target add "$s390x"
-    cargo test --target "$s390x" "${values[@]}"
+    MOST_WORKERS=4 cargo test --target "$s390x" --test it
     cargo test --target "$s390x" "${seeds[@]}"
     ;;
 esac

@@ -60,11 +60,11 @@ miri-short)
 thread)
     export RUSTFLAGS=-Zsanitizer=thread
     # ThreadSanitizer fails if the kernel randomises many bits of addresses. `setarch -R` prevents it.
-    with_threads=(setarch -R cargo +nightly test -Zbuild-std --target "$host")
-    MOST_WORKERS=8 "${with_threads[@]}" --test it -- foreign_indices concurrency determinism::
+    instrumented=(setarch -R cargo +nightly test -Zbuild-std --target "$host")
+    MOST_WORKERS=8 "${instrumented[@]}" --test it -- foreign_indices concurrency determinism::
     # By default, ThreadSanitizer ends a child of `fork` that starts threads.
-    TSAN_OPTIONS=die_after_fork=0 "${with_threads[@]}" --test pools
-    "${with_threads[@]}" "${seeds[@]}"
+    TSAN_OPTIONS=die_after_fork=0 "${instrumented[@]}" --test pools
+    "${instrumented[@]}" "${seeds[@]}"
     ;;
 address)
     RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target "$host" "${seeds[@]}"

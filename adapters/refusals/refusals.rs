@@ -21,6 +21,9 @@ const CONTAINERS: [&str; 6] = ["alloc", "backtrace", "core", "hashbrown", "small
 thread_local! {
     /// Number of watched allocations until one fails, including that one. 0: none fails.
     static COUNTDOWN: Cell<usize> = const { Cell::new(0) };
+
+    /// Number of failed allocations of each watched crate.
+    static FAILED: Cell<[usize; WATCHED.len()]> = const { Cell::new([0; WATCHED.len()]) };
 }
 
 /// Rank of the tensors, number of rows of the data, and number of written rows. Shapes of rank above 8
@@ -37,14 +40,14 @@ pub(crate) fn table(rank: usize, rows: usize) -> Vec<usize> {
 
 /// Makes a call once for each watched allocation, with this allocation failing, and once
 /// without a failure. The error of a call must report the failed allocation. `is_right` checks the
-/// other results. Returns the number of allocations that failed.
+/// other results.
 ///
 /// `arguments` makes the arguments of one call. No allocation fails in it.
 pub(crate) fn each<A, R, E: Debug>(
     arguments: impl Fn() -> A,
     call: impl Fn(A) -> Result<R, E>,
     is_right: impl Fn(&R) -> bool,
-) -> usize {
+) {
     for number in 1.. {
         let given = arguments();
         ndscatter::release_scratch();
@@ -62,10 +65,18 @@ pub(crate) fn each<A, R, E: Debug>(
             }
         }
         if !has_failed {
-            return number - 1;
+            return;
         }
     }
-    unreachable!("an endless loop")
+}
+
+/// Prints how many allocations of each watched crate have failed on this thread. Each watched crate
+/// must have failed allocations.
+pub(crate) fn assert_that_all_crates_failed() {
+    for ((name, _), failed) in WATCHED.iter().zip(FAILED.get()) {
+        println!("{failed} failed allocations of {name}");
+        assert!(failed > 0, "no allocation of {name} has failed");
+    }
 }
 
 /// Whether the text of a runtime's error contains ndscatter's error, as a message or as a value.
@@ -80,21 +91,33 @@ fn refuses(bytes: usize) -> bool {
     if left == 0 {
         return false;
     }
-    let counts = is_watched(bytes);
-    COUNTDOWN.set(left - usize::from(counts));
-    counts && left == 1
+    let watched = watched_crate(bytes);
+    COUNTDOWN.set(left - usize::from(watched.is_some()));
+    match watched {
+        Some(number) if left == 1 => {
+            let mut failed = FAILED.get();
+            failed[number] += 1;
+            FAILED.set(failed);
+            true
+        }
+        _ => false,
+    }
 }
 
-/// Whether the innermost function on the stack, except containers, belongs to a watched crate.
-fn is_watched(bytes: usize) -> bool {
-    let mut found = false;
+/// Returns the number of the watched crate of the innermost function on the stack, except containers.
+/// Returns `None` if the function belongs to another crate, or the crate is not watched for allocations
+/// of this size.
+fn watched_crate(bytes: usize) -> Option<usize> {
+    let mut found = None;
     backtrace::trace(|frame| {
         let mut is_container = true;
         backtrace::resolve_frame(frame, |symbol| {
             if let Some(name) = symbol.name() {
                 let name = name.to_string();
                 is_container &= CONTAINERS.contains(&crate_of(&name)) || is_of_allocator(&name);
-                found |= !is_container && is_listed(crate_of(&name), bytes);
+                if !is_container && found.is_none() {
+                    found = position(crate_of(&name), bytes);
+                }
             }
         });
         is_container
@@ -102,10 +125,9 @@ fn is_watched(bytes: usize) -> bool {
     found
 }
 
-fn is_listed(name: &str, bytes: usize) -> bool {
-    WATCHED
-        .iter()
-        .any(|&(watched, least)| name == watched && bytes >= least)
+fn position(name: &str, bytes: usize) -> Option<usize> {
+    let is_watched = |&(watched, least): &(&str, usize)| name == watched && bytes >= least;
+    WATCHED.iter().position(is_watched)
 }
 
 /// Whether a function belongs to this module or to the compiler's calls of the global allocator.

@@ -11,10 +11,10 @@
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/../.."
 
-target=${CARGO_TARGET_DIR:-target}
+target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+export PYTHONPYCACHEPREFIX=$target/pycache
 tests=adapters/onnxruntime/tests
 hosts=(newest oldest)
 case ${1:-} in

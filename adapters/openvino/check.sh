@@ -9,10 +9,10 @@
 #
 #   adapters/openvino/check.sh [newest|oldest|address]     without an argument: all three
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/../.."
 
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+export PYTHONPYCACHEPREFIX=$target/pycache
 adapter=$PWD/adapters/openvino
 
 # Creates the virtual environment of a release, if it is missing or out of date. Sets `python` and

@@ -13,13 +13,12 @@
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")"
 
 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$CARGO_TARGET_DIR/python"
 CARGO_TARGET_DIR=$(cd "$CARGO_TARGET_DIR" && pwd)
-export CARGO_TARGET_DIR
+export CARGO_TARGET_DIR PYTHONPYCACHEPREFIX=$CARGO_TARGET_DIR/pycache
 target=$CARGO_TARGET_DIR/python
 
 requirements=(tests/requirements.txt)

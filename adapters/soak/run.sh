@@ -7,11 +7,11 @@
 #
 #   adapters/soak/run.sh [SECONDS]
 set -euo pipefail
-export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-../target}
 target=$(mkdir -p "$target" && cd "$target" && pwd)
+export PYTHONPYCACHEPREFIX=$target/pycache
 environment=$target/soak
 ./environment.sh "$environment" python/tests/requirements.txt openvino/tests/requirements.txt
 

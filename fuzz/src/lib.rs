@@ -8,16 +8,19 @@ pub mod conversions;
 pub mod gather;
 pub mod gradients;
 pub mod machine_file;
+#[cfg(feature = "npy")]
 pub mod npy;
 pub mod plans;
 pub mod scatter;
 pub mod views;
 
+#[cfg(feature = "npy")]
 #[path = "../../cli/src/array.rs"]
 #[allow(dead_code, reason = "the command-line tool uses more of this module")]
 mod array;
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[cfg(feature = "npy")]
 #[path = "../../cli/src/compare.rs"]
 mod compare;
 mod draw;

@@ -119,8 +119,9 @@ fn replay(target: &str, fuzz: fn(&[u8])) {
 
 /// Writes a test for each target.
 macro_rules! targets {
-    ($($target:ident),* $(,)?) => {
+    ($($(#[$condition:meta])? $target:ident),* $(,)?) => {
         $(
+            $(#[$condition])?
             #[test]
             fn $target() {
                 replay(stringify!($target), ndscatter_fuzz::$target::fuzz);
@@ -145,6 +146,7 @@ targets!(
     gather,
     gradients,
     machine_file,
+    #[cfg(feature = "npy")]
     npy,
     plans,
     scatter,

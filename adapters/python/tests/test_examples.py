@@ -24,6 +24,7 @@ def run(name, folder):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example(name, tmp_path):
     done = run(name, tmp_path / "pictures")

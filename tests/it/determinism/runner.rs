@@ -11,8 +11,8 @@
 //! | huge | each number of workers x in place, out of place | | |
 //!
 //! The numbers of workers are 1 to 64 for small cases, 1 to 8 for medium cases, and fewer for large
-//! and huge cases. The variable `MOST_WORKERS` leaves out larger numbers, for slow runs under
-//! ThreadSanitizer and Miri.
+//! and huge cases. The variable `MOST_WORKERS` leaves out larger numbers, for `.ci/run` and for
+//! slow runs under ThreadSanitizer and qemu.
 //!
 //! Plans are made for small, medium and large cases, for the crate's choice and for each schedule
 //! that divides the case. A plan is run with numbers of workers that increase and then decrease.

@@ -71,6 +71,7 @@ def test_a_rank_that_is_late():
     assert found[0] is False
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "count", "other"), [("blocks", 1, "blocks"), ("modulo", 3, "starts")])
 def test_checkpoints_load_in_another_number_of_ranks(tmp_path, kind, count, other):
     ranks.run(4, sharded_cases.save, str(tmp_path), kind)
@@ -88,6 +89,7 @@ def test_training_does_not_depend_on_the_number_of_ranks():
             assert all(sharded_cases.same(table, expected) for table in found)
 
 
+@pytest.mark.long
 def test_the_example_has_one_checksum_for_any_number_of_processes():
     example = pathlib.Path(__file__).parents[2] / "examples/distributed_table.py"
     program = [str(example), "--rows", "500", "--steps", "4", "--batch", "64"]

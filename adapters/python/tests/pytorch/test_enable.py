@@ -609,6 +609,7 @@ def test_eight_threads(kernels):
     assert all(torch.equal(result, expected) for result in results)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("native", [True, False])
 def test_switched_while_other_threads_call(native):
     """By itself, PyTorch frees a deregistered kernel even while another thread runs the kernel or

@@ -109,7 +109,7 @@ def test_gradients_of_nonlinear_gradients_are_refused(reduction):
 LINEAR = ("none", "add", "sub", "mean")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reduction", LINEAR)
 @pytest.mark.parametrize("include_self", [True, False])
 def test_forward_mode(reduction, include_self):
@@ -209,6 +209,7 @@ def test_forward_mode_is_computed_or_refused(reduction, backend):
         torch.testing.assert_close(derivative(data, updates), value.cos() * tangent)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_forward_mode_of_a_gather_that_is_compiled(backend):

@@ -2,7 +2,7 @@
 
 Two markers leave out tests, unless the environment variable NDSCATTER_FULL is 1:
 
-- `long` leaves out the test.
+- `long` leaves out a test, or one case of a test.
 - `sampled(n)` leaves out all but one of n cases of the test. The checksums of the names of the cases
   decide, so the same cases run each time.
 """
@@ -23,16 +23,15 @@ def pytest_collection_modifyitems(config, items):
         return
     cases = defaultdict(list)
     for item in items:
-        cases[item.parent.nodeid, item.originalname].append(item)
-    chosen = {item.nodeid for of_a_test in cases.values() for item in _choose(of_a_test)}
+        if not item.get_closest_marker("long"):
+            cases[item.parent.nodeid, item.originalname].append(item)
+    chosen = {item.nodeid for of_a_test in cases.values() for item in _sample(of_a_test)}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
     items[:] = [item for item in items if item.nodeid in chosen]
 
 
-def _choose(cases):
-    """Return the cases of a test that run."""
-    if cases[0].get_closest_marker("long"):
-        return []
+def _sample(cases):
+    """Return the cases of a test that run. `sampled` marks all cases of a test, or none."""
     sampled = cases[0].get_closest_marker("sampled")
     if sampled is None:
         return cases

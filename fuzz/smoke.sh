@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 logs=$(mkdir -p "$CARGO_TARGET_DIR/fuzz" && cd "$CARGO_TARGET_DIR/fuzz" && pwd)
+# With `--target`, the procedural macros and build scripts are those of the other builds.
 host=$(rustc --print host-tuple)
 # With these flags, the compiler counts how often each branch runs. libFuzzer needs the counts.
 coverage="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"

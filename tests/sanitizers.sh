@@ -2,7 +2,7 @@
 # Runs tests under Miri, under the sanitizers of the compiler, under loom, and for other processors.
 #
 #   tests/sanitizers.sh miri          views of foreign memory, elements of size 0, seeds of all fuzz targets except npy, under Miri
-#   tests/sanitizers.sh miri-short    the same, with one seed of the scatters, gathers and C functions
+#   tests/sanitizers.sh miri-short    the same, with one seed of each of three targets: scatters, gathers, C functions
 #   tests/sanitizers.sh thread        tests with threads, under ThreadSanitizer
 #   tests/sanitizers.sh address       the seeds, under AddressSanitizer
 #   tests/sanitizers.sh loom          the hand-over between tasks, in every order of accesses
@@ -64,7 +64,8 @@ miri | miri-short)
     export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"
     ;;&
 miri)
-    # One seed of the target npy takes more than six minutes. The command-line tool has no unsafe code.
+    # Without the feature npy: one seed of this target takes more than six minutes. The command-line tool has
+    # no unsafe code.
     cargo +nightly miri test "${fuzz[@]}" --test seeds
     ;;
 miri-short)

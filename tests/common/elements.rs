@@ -82,22 +82,29 @@ pub(crate) fn compare<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Result<
     if got.len() != expected.len() {
         return Err(format!("{} elements, not {}", got.len(), expected.len()));
     }
-    for (block, (got, expected)) in got.chunks(BLOCK).zip(expected.chunks(BLOCK)).enumerate() {
-        if bytes(got) == bytes(expected) {
-            continue;
-        }
-        let different = |i: &usize| !same(got[*i], expected[*i], exact);
-        if let Some(i) = (0..got.len()).find(different) {
-            let (at, got, expected) = (block * BLOCK + i, got[i], expected[i]);
-            return Err(format!("element {at} is {got:?}, not {expected:?}"));
+    match first_difference(got, expected, exact) {
+        None => Ok(()),
+        Some(at) => {
+            let (got, expected) = (got[at], expected[at]);
+            Err(format!("element {at} is {got:?}, not {expected:?}"))
         }
     }
-    Ok(())
 }
 
-/// Number of elements that one call compares as bytes. Larger blocks keep the comparison fast in
-/// test builds, which have few optimisations.
-const BLOCK: usize = 512;
+/// Returns the position of the first difference. Equal parts are compared as bytes, which is fast in
+/// test builds. Test builds have few optimisations.
+fn first_difference<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Option<usize> {
+    if bytes(got) == bytes(expected) {
+        return None;
+    }
+    if got.len() <= 8 {
+        return (0..got.len()).find(|&i| !same(got[i], expected[i], exact));
+    }
+    let middle = got.len() / 2;
+    let (got, expected) = (got.split_at(middle), expected.split_at(middle));
+    first_difference(got.0, expected.0, exact)
+        .or_else(|| Some(middle + first_difference(got.1, expected.1, exact)?))
+}
 
 #[allow(
     unsafe_code,

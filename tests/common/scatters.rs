@@ -49,9 +49,12 @@ impl Hits {
     /// Calls `f(element, updates)` for every output element that has updates. `updates` are
     /// positions in the updates tensor, in order.
     pub(crate) fn each(&self, mut f: impl FnMut(usize, &[usize])) {
+        // The allocation of a vector for each element would take longer than the rest.
+        let mut updates = Vec::new();
         for hits in self.hits.chunk_by(|a, b| a.0 == b.0) {
             for at in 0..self.window() {
-                let updates: Vec<usize> = hits.iter().map(|&(_, from)| from + at).collect();
+                updates.clear();
+                updates.extend(hits.iter().map(|&(_, from)| from + at));
                 f(hits[0].0 + at, &updates);
             }
         }
@@ -65,8 +68,10 @@ impl Hits {
         f: impl Fn(&T, &[T]) -> T,
     ) -> Tensor<T> {
         let mut output = data.clone();
+        let mut together = Vec::new();
         self.each(|to, from| {
-            let together: Vec<T> = from.iter().map(|&at| updates.values[at].clone()).collect();
+            together.clear();
+            together.extend(from.iter().map(|&at| updates.values[at].clone()));
             let current = &mut output.values[to];
             *current = f(current, &together);
         });

@@ -2,8 +2,8 @@
 # Runs each fuzz target for some seconds, on its seeds and on inputs that libFuzzer makes from them.
 #
 # This script needs a C++ compiler, and neither a nightly Rust nor cargo-fuzz. The targets are built
-# without AddressSanitizer and with little optimisation. The checks of results are those of the long
-# runs in README.md.
+# without AddressSanitizer and without optimisation. The checks of results are those of the long runs in
+# README.md.
 #
 #   fuzz/smoke.sh [SECONDS]
 set -euo pipefail

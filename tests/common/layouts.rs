@@ -200,6 +200,13 @@ impl<T: Copy> Strided<T> {
         }
     }
 
+    /// Returns a copy in which the logical tensor is replaced.
+    pub(crate) fn with(&self, tensor: &Tensor<T>) -> Self {
+        let mut copy = self.clone();
+        copy.write(tensor);
+        copy
+    }
+
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }

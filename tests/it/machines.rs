@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use crate::common::repository;
 use file::{Call, DEFAULT, Entry, Record};
-use ndscatter::{Execution, Layout, Machine, Pool, TensorView};
+use ndscatter::{Execution, Layout, Machine, Pool, ScatterPlan, TensorView};
 use problem::Problem;
 
 /// Ratios of the chosen call's time to the fastest call's time: the median, the 95th percentile,
@@ -99,17 +99,39 @@ pub(crate) fn machine(recorded: &file::Machine) -> Machine {
 /// A choice: the name of a schedule, and the number of tasks.
 type Choice = (String, usize);
 
+/// A problem with its indices and a plan. The machines share them, because the draw and the plan of
+/// millions of indices take long.
+struct Drawn {
+    problem: Problem,
+    indices: Vec<i64>,
+    plan: ScatterPlan,
+}
+
+impl Drawn {
+    fn new(problem: Problem) -> Self {
+        let indices = problem.indices(0);
+        let shapes = problem.shapes();
+        let tuples = TensorView::contiguous(&indices, &shapes.indices).expect("indices");
+        let plan = (problem.operator()).plan(Layout::contiguous(&shapes.data), tuples);
+        Self {
+            plan: plan.expect("problems are valid"),
+            problem,
+            indices,
+        }
+    }
+}
+
 /// Returns the choices of this version for a problem, for a one-shot call and for a run of a plan.
-fn chosen(problem: &Problem, indices: &[i64], workers: usize, machine: &Machine) -> [Choice; 2] {
+fn chosen(drawn: &Drawn, workers: usize, machine: &Machine) -> [Choice; 2] {
     let pool = Asked(workers);
     let execution = Execution::new().pool(&pool).machine(machine);
+    let problem = &drawn.problem;
     let shapes = problem.shapes();
-    let indices = TensorView::contiguous(indices, &shapes.indices).expect("indices");
+    let indices = TensorView::contiguous(&drawn.indices, &shapes.indices).expect("indices");
     let output = Layout::contiguous(&shapes.data);
     let scatter = problem.operator().execution(execution);
     let once = scatter.explain(output, indices, problem.dtype, problem.in_place);
-    let plan = scatter.plan(output, indices).expect("problems are valid");
-    let run = plan.run().execution(execution);
+    let run = drawn.plan.run().execution(execution);
     let planned = run.explain(problem.dtype, problem.in_place);
     [once, planned].map(|explained| {
         let explained = explained.expect("problems are valid");
@@ -161,7 +183,8 @@ impl Recorded {
     }
 
     /// Adds the ratios of a problem, if the machine has recorded the problem.
-    fn add(&mut self, problem: &Problem, indices: &[i64]) {
+    fn add(&mut self, drawn: &Drawn) {
+        let problem = &drawn.problem;
         let mut entries = self.record.entries.iter();
         let Some(entry) = entries.find(|entry| entry.problem.number == problem.number) else {
             return;
@@ -171,7 +194,7 @@ impl Recorded {
             "the record is from this version of the problems"
         );
         for (all, workers) in [1, self.record.machine.threads].into_iter().enumerate() {
-            let choices = chosen(problem, indices, workers, &self.machine);
+            let choices = chosen(drawn, workers, &self.machine);
             for (kind, chosen) in choices.into_iter().enumerate() {
                 let regret = regret(entry, &chosen, workers, kind == 1);
                 self.regrets[2 * all + kind].push((regret, problem.number, chosen));
@@ -225,10 +248,9 @@ fn choices_are_good_on_every_machine_recorded() {
     let mut machines: Vec<_> = records().into_iter().map(Recorded::read).collect();
     assert!(!machines.is_empty(), "no machine has been recorded");
     for problem in Problem::all() {
-        // The machines share the indices, because the draw of millions of indices takes long.
-        let indices = problem.indices(0);
+        let drawn = Drawn::new(problem);
         for machine in &mut machines {
-            machine.add(&problem, &indices);
+            machine.add(&drawn);
         }
     }
     machines.into_iter().for_each(Recorded::check);

@@ -101,6 +101,7 @@ def check(
     assert_same(found, wanted.astype(element.fed))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("include_self", [1, 0], ids=["with_self", "without_self"])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("element", TYPES, ids=str)
@@ -116,6 +117,7 @@ def test_bool(rng, op, reduction, include_self) -> None:
     check(rng, op, BOOL, reference.Rules(reduction, include_self))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 @pytest.mark.parametrize("bounds", ["skip", "clamp"])
 @pytest.mark.parametrize("negative_indices", [1, 0], ids=["negative", "not_negative"])

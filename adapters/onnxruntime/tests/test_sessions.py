@@ -31,6 +31,7 @@ from test_soak import resident
 ADD = reference.Rules("add")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 @pytest.mark.parametrize("runs", [0, 1], ids=["unused", "used"])
 def test_many_sessions(rng, constant, runs) -> None:

@@ -123,6 +123,7 @@ def work(sessions: list[ort.InferenceSession], made: list[Case], seconds: float)
         return sum(pool.map(call, range(callers)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 @pytest.mark.parametrize("sessions", [1, 4], ids=["one_session", "four_sessions"])
 def test_soak(rng, constant, sessions) -> None:

@@ -13,6 +13,7 @@ use ndscatter::{
 };
 
 use crate::common::Tensor;
+use crate::common::elements;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::{OmitsOne, Workers};
 use crate::common::random::Random;
@@ -217,8 +218,12 @@ fn check(rows: Rows, caches: &[Box<dyn Memory>], moves: &Moves, execution: Execu
         .collect();
     let compare = |actual: &[Box<dyn Memory>], method: &str| {
         for (at, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
-            let differs = (actual.bytes().iter().zip(expected.bytes())).position(|(a, b)| a != b);
-            assert_eq!(differs, None, "{method}, tensor {at}, {rows:?}, {moves:?}");
+            let compared = elements::compare(actual.bytes(), expected.bytes(), true);
+            assert_eq!(
+                compared,
+                Ok(()),
+                "{method}, tensor {at}, {rows:?}, {moves:?}"
+            );
         }
     };
     let builder = rows.builder().execution(execution);

@@ -109,7 +109,7 @@ def test_gradients_of_nonlinear_gradients_are_refused(reduction):
 LINEAR = ("none", "add", "sub", "mean")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("reduction", LINEAR)
 @pytest.mark.parametrize("include_self", [True, False])
 def test_forward_mode(reduction, include_self):
@@ -187,7 +187,7 @@ def ways_of_forward_mode(call, backend):
         yield torch.compile(dual(call), backend=backend)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("reduction", REDUCTIONS)

@@ -42,7 +42,10 @@ if $is_full; then
     CARGO_TARGET_DIR=$target/cargo maturin build --quiet --release --sdist --out "$target/dist"
 else
     ../libraries.sh
-    maturin build --quiet --release --out "$target/dist"
+    # With other options than those of `libraries.sh`, maturin would compile PyO3 and the library again. The
+    # wheel of `full` is stripped.
+    [[ $(uname -s) != Linux ]] || export PYO3_CONFIG_FILE=$PWD/pyo3-config.txt
+    maturin build --quiet --release --strip false --out "$target/dist"
 fi
 wheel=("$target"/dist/*.whl)
 case $(uname -s):$wheel in

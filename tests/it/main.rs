@@ -10,6 +10,7 @@ mod common;
 mod backward;
 mod bounds;
 mod compaction;
+mod comparison;
 mod concurrency;
 mod contracts;
 #[cfg(all(feature = "conversions", feature = "half"))]

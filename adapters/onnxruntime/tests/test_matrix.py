@@ -102,7 +102,7 @@ def feeds_of(
     return {**made, "indices": indices}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("op", "opset", "reduction", "element", "index_type"), parameters())
 def test_matrix(rng, op, opset, reduction, element, index_type) -> None:
     axis = 0 if op == "ScatterND" else int(rng.integers(2))
@@ -167,7 +167,7 @@ def assert_as_built_in(
 
 
 @needs_cache
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("element", TYPES, ids=str)
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 @pytest.mark.parametrize("indices", ["given", "left_out"])

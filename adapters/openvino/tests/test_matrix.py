@@ -120,7 +120,7 @@ def differs_from_openvino(name, dtype):
     return " mean " in name and dtype.kind == "i"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("integers", [np.int32, np.int64])
 @pytest.mark.parametrize("name", CASES)

@@ -70,6 +70,7 @@ def test_the_graph_layer_says_that_it_needs_torch(tmp_path):
     assert done.stderr == "this example requires torch: pip install torch\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["histogram", "kv_cache", "paged_cache"])
 def test_torch_may_be_missing(name, tmp_path):
     done = without(["torch"], name, tmp_path)

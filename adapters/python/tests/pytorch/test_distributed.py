@@ -54,6 +54,7 @@ def test_a_rank_that_ends_before_the_first_write(stage):
     assert found[0] == found[2] == ([1], False, False)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stage", [7, 9, 12])
 def test_a_rank_that_ends_between_two_pieces(stage):
     found = ranks.run(3, sharded_cases.ending_rank, stage, 1, dying=[1])

@@ -2,7 +2,7 @@
 //! call must write the codes of the naive loop. Any other call must return an error and must not
 //! change the data.
 
-mod rules;
+pub(crate) mod rules;
 mod writes;
 
 use crate::common::Tensor;

@@ -85,6 +85,21 @@ impl<T: Ref> Spread<T> {
     }
 }
 
+/// Whether a conversion may have this value as a scale.
+pub(crate) fn is_scale(scale: f32, scaling: Scaling) -> bool {
+    let is_factor = scaling == Scaling::Divide || (1.0 / scale).is_finite();
+    scale > 0.0 && scale.is_finite() && is_factor
+}
+
+/// Returns an update after its scale.
+pub(crate) fn scaled(update: f32, scale: Option<f32>, scaling: Scaling) -> f32 {
+    match (scale, scaling) {
+        (None, _) => update,
+        (Some(scale), Scaling::Divide) => update / scale,
+        (Some(scale), _) => update * (1.0 / scale),
+    }
+}
+
 /// Draws a scale. A few scales are not valid.
 pub(crate) fn draw_scale(random: &mut Random) -> f32 {
     let bits = u32::try_from(random.bits() >> 33).expect("31 bits");

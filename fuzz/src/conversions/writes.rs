@@ -1,8 +1,8 @@
 //! Runs converting writes, and compares the data with the naive loop.
 
-use ndscatter::{AnyView, AnyViewMut, Conversion, Layout, Rounding, Scaling, ScatterError, Write};
+use ndscatter::{AnyView, AnyViewMut, Conversion, Layout, Rounding, ScatterError, Write};
 
-use super::rules::{Rule, Spread};
+use super::rules::{Rule, Spread, is_scale, scaled};
 use crate::common::Tensor;
 use crate::common::api::{DType, Indices, Options};
 use crate::common::elements::Ref;
@@ -24,10 +24,7 @@ pub(crate) struct Converting<'c, T> {
 impl<T: Ref + Into<f32>> Converting<'_, T> {
     /// Returns the error of the indices, or another reason for an error, or `Ok`.
     fn validity(&self, options: &Options<'_>) -> Result<(), Option<ScatterError>> {
-        let is_valid = |&scale: &f32| {
-            let is_factor = self.rule.scaling == Scaling::Divide || (1.0 / scale).is_finite();
-            scale > 0.0 && scale.is_finite() && is_factor
-        };
+        let is_valid = |&scale: &f32| is_scale(scale, self.rule.scaling);
         let scales = self.scale.as_ref().map(|scale| scale.values.read().values);
         let zeros = self.zero.as_ref().map(|zero| zero.values.read().values);
         let range = self.rule.format.integer_range();
@@ -72,12 +69,8 @@ impl<T: Ref + Into<f32>> Converting<'_, T> {
 
     /// Returns an update after its scale, and its zero point.
     fn scaled(&self, value: T, at: usize) -> (f32, i32) {
-        let value: f32 = value.into();
-        let value = match (&self.scale, self.rule.scaling) {
-            (None, _) => value,
-            (Some(scale), Scaling::Divide) => value / scale.each[at],
-            (Some(scale), _) => value * (1.0 / scale.each[at]),
-        };
+        let scale = self.scale.as_ref().map(|scale| scale.each[at]);
+        let value = scaled(value.into(), scale, self.rule.scaling);
         (value, self.zero.as_ref().map_or(0, |zero| zero.each[at]))
     }
 

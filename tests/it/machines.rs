@@ -240,9 +240,11 @@ fn percentiles(sorted: Vec<f64>) -> Limits {
 }
 
 /// The limits hold for all problems together. The test therefore needs the features of all problems.
+/// All recorded machines are x86-64. Other processors have other kernels, and choose other schedules.
 #[test]
 fn choices_are_good_on_every_machine_recorded() {
-    if !cfg!(all(feature = "float16", feature = "narrow-integers")) {
+    let has_all_problems = cfg!(all(feature = "float16", feature = "narrow-integers"));
+    if !has_all_problems || !cfg!(target_arch = "x86_64") {
         return;
     }
     let mut machines: Vec<_> = records().into_iter().map(Recorded::read).collect();

@@ -48,14 +48,6 @@ s390x=s390x-unknown-linux-gnu
 export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
 export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER="qemu-s390x-static -L /usr/s390x-linux-gnu"
 
-# qemu is about ten times slower than the processor. Most tests that need seconds without qemu are
-# left out.
-short_tests=(--test it --)
-for long in compaction converting::few determinism::elements exhaustive histograms large machines \
-    number_of_workers of_few_destinations properties rows schedule tables; do
-    short_tests+=(--skip "$long")
-done
-
 case $what in
 miri | miri-short)
     cargo +nightly miri test "${fuzz[@]}" --test views
@@ -88,10 +80,12 @@ loom)
     ;;
 aarch64)
     rustup target add "$aarch64"
-    export MOST_WORKERS=4
+    # qemu is about ten times slower than the processor, so the tests are compiled with more optimisation than
+    # elsewhere.
+    export MOST_WORKERS=4 CARGO_PROFILE_TEST_OPT_LEVEL=2
     cargo test --target "$aarch64" -p ndscatter-host --lib
     # A dependency of criterion compiles C code.
-    CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc cargo test --target "$aarch64" "${short_tests[@]}"
+    CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc cargo test --target "$aarch64" --test it
     cargo test --target "$aarch64" "${seeds[@]}"
     ;;
 aarch64-short)
@@ -100,8 +94,8 @@ aarch64-short)
     ;;
 s390x)
     rustup target add "$s390x"
-    export MOST_WORKERS=4
-    cargo test --target "$s390x" "${short_tests[@]}"
+    export MOST_WORKERS=4 CARGO_PROFILE_TEST_OPT_LEVEL=2
+    cargo test --target "$s390x" --test it
     cargo test --target "$s390x" "${seeds[@]}"
     ;;
 esac

@@ -49,6 +49,11 @@ export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
 export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER="qemu-s390x-static -L /usr/s390x-linux-gnu"
 
 case $what in
+aarch64 | s390x)
+    # qemu is about ten times slower than the processor, so the tests are compiled with more optimisation than
+    # elsewhere.
+    export MOST_WORKERS=4 CARGO_PROFILE_TEST_OPT_LEVEL=2
+    ;;&
 miri | miri-short)
     cargo +nightly miri test "${fuzz[@]}" --test views
     # Rayon uses crossbeam-epoch, which casts integers to pointers. The threads of its pools never end,
@@ -80,9 +85,6 @@ loom)
     ;;
 aarch64)
     rustup target add "$aarch64"
-    # qemu is about ten times slower than the processor, so the tests are compiled with more optimisation than
-    # elsewhere.
-    export MOST_WORKERS=4 CARGO_PROFILE_TEST_OPT_LEVEL=2
     cargo test --target "$aarch64" -p ndscatter-host --lib
     # A dependency of criterion compiles C code.
     CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc cargo test --target "$aarch64" --test it
@@ -94,7 +96,6 @@ aarch64-short)
     ;;
 s390x)
     rustup target add "$s390x"
-    export MOST_WORKERS=4 CARGO_PROFILE_TEST_OPT_LEVEL=2
     cargo test --target "$s390x" --test it
     cargo test --target "$s390x" "${seeds[@]}"
     ;;

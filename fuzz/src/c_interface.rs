@@ -3,8 +3,8 @@
 //! - No call panics, and none returns `NDS_INTERNAL` unless a pool of the caller has failed.
 //! - A scatter, a gather, a write, a run of a plan and a move succeed exactly if a model of the
 //!   documented rules accepts the call ([`reference`]). The result is that of a loop over elements.
-//! - The elements that a write stores are those of [`conversions`]. A write with a plan may be
-//!   refused, because its data must have the layout of the plan.
+//! - The elements that a write stores are those of [`conversions`]. Several writes with one plan may be
+//!   refused, because all of their data must have the layout of the plan.
 //! - A sharded plan has the lists of a loop over tuples ([`sharding`]).
 //! - After a failure, no byte of a tensor has changed. The message is not empty, is valid UTF-8 and
 //!   has at most 1023 bytes, and the facts have the status of the call.

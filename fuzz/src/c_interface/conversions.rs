@@ -6,6 +6,7 @@ use ndscatter::{DType, Format, Rounding, Scaling};
 use ndscatter_c::{DLDataType, nds_conversion};
 
 use super::calls::draw_type;
+use super::reference::every;
 use super::tensor::{Claim, Given, Tensor};
 use crate::common::formats::code;
 use crate::conversions::rules::{is_scale, scaled};
@@ -55,8 +56,33 @@ pub(super) fn draw_format(u: &mut Unstructured<'_>) -> arbitrary::Result<(DLData
     Ok((draw_type(u, types)?, format))
 }
 
-/// Returns a valid description that the library may read. A null pointer is no tensor.
-fn read(given: Option<&Given>) -> Option<Option<(&Given, Tensor)>> {
+/// Draws a tensor of the type `dtype` that broadcasts to the shape `updates`, or no tensor.
+fn draw_broadcast(
+    u: &mut Unstructured<'_>,
+    (code, bits): (u8, u8),
+    updates: &[usize],
+) -> arbitrary::Result<Option<Given>> {
+    let mut shape = updates.to_vec();
+    match u.int_in_range(0..=3)? {
+        0 | 1 => return Ok(None),
+        2 => shape.clear(),
+        _ => {
+            if u.arbitrary()? {
+                for size in &mut shape {
+                    if u.arbitrary()? {
+                        *size = 1;
+                    }
+                }
+            }
+        }
+    }
+    let dtype = draw_type(u, &[(code, bits)])?;
+    Given::draw_any(u, dtype, &shape, true).map(Some)
+}
+
+/// Returns the tensor that a caller passes, or `Some(None)` for a null pointer. Returns `None` if the
+/// library must refuse the tensor.
+fn optional(given: Option<&Given>) -> Option<Option<(&Given, Tensor)>> {
     let Some(given) = given.filter(|given| !given.is_null()) else {
         return Some(None);
     };
@@ -66,27 +92,19 @@ fn read(given: Option<&Given>) -> Option<Option<(&Given, Tensor)>> {
     }
 }
 
-/// Returns the number of the element that each element of `shape` uses. `None`: `small` does not
-/// broadcast to `shape`.
+/// Returns the number of the element of `small` that each element of `shape` uses. Returns `None` if
+/// `small` does not broadcast to `shape`.
 fn broadcast(small: &[usize], shape: &[usize]) -> Option<Vec<usize>> {
     let missing = shape.len().checked_sub(small.len())?;
-    let pairs = || small.iter().zip(&shape[missing..]);
-    if pairs().any(|(&small, &size)| small != 1 && small != size) {
+    let mut pairs = small.iter().zip(&shape[missing..]);
+    if pairs.any(|(&small, &size)| small != 1 && small != size) {
         return None;
     }
-    let count: usize = shape.iter().product();
-    let number = |mut at: usize| {
-        let (mut number, mut step) = (0, 1);
-        for (&small, &size) in pairs().rev() {
-            if small != 1 {
-                number += at % size * step;
-            }
-            at /= size;
-            step *= small;
-        }
-        number
+    let number = |place: Vec<usize>| {
+        let axes = place[missing..].iter().zip(small);
+        axes.fold(0, |number, (&at, &size)| number * size + at.min(size - 1))
     };
-    Some((0..count).map(number).collect())
+    Some(every(shape).into_iter().map(number).collect())
 }
 
 /// Returns the value of an element of a float type. `None`: the type is not a type of updates that
@@ -105,7 +123,7 @@ impl Conversion {
     pub(super) fn draw(
         u: &mut Unstructured<'_>,
         format: i32,
-        mut tensor: impl FnMut(&mut Unstructured<'_>, u8) -> arbitrary::Result<Option<Given>>,
+        updates: &[usize],
     ) -> arbitrary::Result<Self> {
         let (rounding, scaling) = (u.int_in_range(0..=3)?, u.int_in_range(0..=1)?);
         let mut numbers = [SIZE, format, rounding, scaling];
@@ -118,14 +136,17 @@ impl Conversion {
                 u.arbitrary()?
             };
         }
+        let scale = draw_broadcast(u, (2, 32), updates)?;
+        // Only integers may have a zero point.
+        let is_float = (1..=5).contains(&format);
+        let zero_point = match is_float && !u.ratio(1, 16)? {
+            true => None,
+            false => draw_broadcast(u, (0, 32), updates)?,
+        };
         Ok(Self {
             numbers,
-            scale: tensor(u, 2)?,
-            zero_point: if (1..=5).contains(&format) && !u.ratio(1, 16)? {
-                None
-            } else {
-                tensor(u, 0)?
-            },
+            scale,
+            zero_point,
         })
     }
 
@@ -158,7 +179,7 @@ impl Conversion {
 
     /// Returns the scale of each update.
     fn scales(&self, rule: Rule, shape: &[usize]) -> Option<Option<Vec<f32>>> {
-        let Some((given, tensor)) = read(self.scale.as_ref())? else {
+        let Some((given, tensor)) = optional(self.scale.as_ref())? else {
             return Some(None);
         };
         let places = broadcast(tensor.shape(), shape).filter(|_| tensor.dtype == DType::F32)?;
@@ -173,7 +194,7 @@ impl Conversion {
 
     /// Returns the zero point of each update.
     fn zero_points(&self, rule: Rule, shape: &[usize]) -> Option<Option<Vec<i32>>> {
-        let Some((given, tensor)) = read(self.zero_point.as_ref())? else {
+        let Some((given, tensor)) = optional(self.zero_point.as_ref())? else {
             return Some(None);
         };
         let (low, high) = rule.format.integer_range()?;
@@ -207,7 +228,7 @@ impl Conversion {
         }
         let is_plain = scales.is_none() && rule.rounding == Rounding::NearestEven;
         let mut elements = given.read(updates);
-        // A write without a conversion keeps the bits of NaN.
+        // An update that is neither scaled nor converted to another type keeps its bits.
         if updates.dtype != data.dtype || !is_plain {
             let value = |(at, bytes): (usize, &Vec<u8>)| {
                 let scale = scales.as_ref().map(|scales| scales[at]);

@@ -324,7 +324,7 @@ fn unravel(mut number: usize, shape: &[usize]) -> Vec<usize> {
 }
 
 /// Returns every index of `shape` in row-major order.
-fn every(shape: &[usize]) -> Vec<Vec<usize>> {
+pub(crate) fn every(shape: &[usize]) -> Vec<Vec<usize>> {
     let count = if shape.contains(&0) {
         0
     } else {

@@ -101,6 +101,20 @@ impl Given {
         })
     }
 
+    /// Draws a valid tensor, and changes one field of some tensors. The result may be invalid.
+    pub(crate) fn draw_any(
+        u: &mut Unstructured<'_>,
+        dtype: DLDataType,
+        shape: &[usize],
+        is_input: bool,
+    ) -> arbitrary::Result<Self> {
+        let mut given = Self::draw(u, dtype, shape, is_input)?;
+        if u.ratio(1, 12)? {
+            given.change(u)?;
+        }
+        Ok(given)
+    }
+
     /// Changes one field. The result may be invalid.
     pub(crate) fn change(&mut self, u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
         match u.int_in_range(0..=10)? {

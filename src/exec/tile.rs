@@ -291,23 +291,45 @@ mod tests {
 
     use smallvec::SmallVec;
 
-    use super::{Cut, Cuts, Division, Part, Tile, Whole, columns, part};
+    use super::{Cut, Cuts, Division, LINE_BYTES, Part, Tile, Whole, columns, part};
     use crate::plan::{Dim, IndexPlan, Span};
     use crate::{Layout, Scatter, ScatterPlan, TensorView};
 
+    /// Checks every division of up to 200 positions into up to 200 parts.
     #[test]
     fn parts_cover_everything_once() {
-        for total in [0_usize, 1, 7, 64, 1000] {
-            for parts in [1, 2, 3, 8, 100] {
+        for total in 0..=200 {
+            for parts in 1..=200 {
                 let mut end = 0;
                 for index in 0..parts {
                     let range = part(total, parts, index);
                     assert_eq!(range.start, end, "{total} in {parts}");
+                    let sizes = total / parts..=total.div_ceil(parts);
+                    assert!(
+                        sizes.contains(&range.len()),
+                        "{total} in {parts}: {range:?}"
+                    );
                     let numbers = part(total as u64, parts, index);
                     assert_eq!(numbers.end, range.end as u64, "{total} in {parts}");
                     end = range.end;
                 }
                 assert_eq!(end, total, "{total} in {parts}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_the_largest_numbers_are_exact() {
+        for total in [u64::MAX - 1, u64::MAX, i64::MAX as u64] {
+            for parts in [1, 2, 3, 64, 1000, u32::MAX as usize] {
+                let (each, extra) = (total / parts as u64, total % parts as u64);
+                let start = |index| u128::from(each) * index + u128::from(extra).min(index);
+                for index in [0, parts / 2, parts - 1] {
+                    let range = part(total, parts, index);
+                    let expected = start(index as u128)..start(index as u128 + 1);
+                    assert_eq!(u128::from(range.start), expected.start, "{total}");
+                    assert_eq!(u128::from(range.end), expected.end, "{total}");
+                }
             }
         }
     }
@@ -321,31 +343,34 @@ mod tests {
         Span::new(std::iter::once(dim)).expect("one dim")
     }
 
+    /// Checks a division of `total` columns into `parts` parts. If each part has a cache line of
+    /// columns, and cache lines have whole columns, the parts begin at cache lines.
+    fn check_columns(total: usize, size: usize, address: usize, parts: usize) {
+        let case = format!("{total} of {size} bytes at {address} in {parts}");
+        let is_even = address.is_multiple_of(size) && LINE_BYTES.is_multiple_of(size);
+        let is_cut_at_lines = is_even && total * size >= parts * LINE_BYTES;
+        let mut end = 0;
+        for index in 0..parts {
+            let part = columns(&run_of(total), size, address, parts, index).part;
+            assert_eq!(part.start, end, "{case}");
+            if is_cut_at_lines && index > 0 {
+                let start = address + size * part.start;
+                assert!(start.is_multiple_of(LINE_BYTES), "{case}: {part:?}");
+            }
+            end = part.end;
+        }
+        assert_eq!(end, total, "{case}");
+    }
+
+    /// Checks every division of up to 200 columns into up to 6 parts.
     #[test]
     fn wide_columns_are_whole_cache_lines() {
-        let cases = [
-            (64, 2, 0),
-            (64, 2, 16),
-            (100, 3, 60),
-            (33, 2, 4),
-            (5, 4, 8),
-            (3, 8, 0),
-        ];
-        for (size, parts, address) in cases {
-            let mut end = 0;
-            for index in 0..parts {
-                let part = columns(&run_of(size), 4, address, parts, index).part;
-                assert_eq!(part.start, end, "{size} in {parts}");
-                if size >= parts * 16 && index > 0 {
-                    let start = address + 4 * part.start;
-                    assert!(
-                        start.is_multiple_of(64),
-                        "{part:?} begins inside a cache line"
-                    );
+        for size in [1, 2, 4, 8, 16, 24, 100] {
+            for address in (0..LINE_BYTES).step_by(4) {
+                for total in 1..=200 {
+                    (1..=6).for_each(|parts| check_columns(total, size, address, parts));
                 }
-                end = part.end;
             }
-            assert_eq!(end, size, "{size} in {parts}");
         }
     }
 

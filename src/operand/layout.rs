@@ -168,8 +168,8 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the lowest and the highest element offset, relative to element `[0, 0, ...]`.
-    /// Returns `None` for a shape without elements. Also returns `None` if an offset, or the
-    /// distance between the two offsets, overflows `isize`.
+    /// Returns `None` for a shape without elements. Also returns `None` if an offset, the distance
+    /// between the two offsets, or the last position along a dimension overflows `isize`.
     pub(crate) fn extent(&self) -> Option<(isize, isize)> {
         let Some(strides) = self.strides else {
             let last = self.elements()?.checked_sub(1)?;
@@ -374,32 +374,96 @@ impl LayoutBuf {
 mod tests {
     use super::Layout;
 
-    #[test]
-    fn counts_elements() {
-        let cases: [(&[usize], Option<usize>); 5] = [
-            (&[], Some(1)),
-            (&[2, 3], Some(6)),
-            (&[2, 0, 3], Some(0)),
-            (&[usize::MAX, 2], None),
-            // A size is 0, but the product of the other sizes overflows.
-            (&[usize::MAX, 2, 0], None),
-        ];
-        for (shape, expected) in cases {
-            assert_eq!(Layout::contiguous(shape).elements(), expected, "{shape:?}");
+    /// Returns `value` as an `isize`. `None`: overflow.
+    fn fits(value: i128) -> Option<isize> {
+        isize::try_from(value).ok()
+    }
+
+    /// Compares the arithmetic of a layout with the offsets of the corners of its tensor. The lowest
+    /// and the highest offset are at corners, because an offset is a linear function of each
+    /// position.
+    fn check(shape: &[usize], strides: &[isize]) {
+        let layout = Layout::strided(shape, strides).expect("ranks agree");
+        let product = |sizes: &mut dyn Iterator<Item = &usize>| {
+            sizes.fold(1, |product: i128, &size| {
+                product.saturating_mul(size as i128)
+            })
+        };
+        let without_zeros = product(&mut shape.iter().filter(|&&size| size != 0));
+        let elements = fits(without_zeros).map(|_| product(&mut shape.iter()));
+        let counted = layout.elements().map(|elements| elements as i128);
+        assert_eq!(counted, elements, "{shape:?}");
+
+        let corners = (0..1_usize << shape.len()).map(|corner| {
+            let dims = shape.iter().zip(strides).enumerate();
+            dims.fold(0, |offset: i128, (axis, (&size, &stride))| {
+                let position = if corner >> axis & 1 == 1 {
+                    size as i128 - 1
+                } else {
+                    0
+                };
+                offset.saturating_add(position.saturating_mul(stride as i128))
+            })
+        });
+        let (low, high) = corners.fold((0, 0), |(low, high), at| (at.min(low), at.max(high)));
+        let is_counted = shape
+            .iter()
+            .all(|&size| size > 0 && fits(size as i128 - 1).is_some());
+        let extent = if is_counted && fits(high.saturating_sub(low)).is_some() {
+            fits(low).zip(fits(high))
+        } else {
+            None
+        };
+        assert_eq!(layout.extent(), extent, "{shape:?} {strides:?}");
+
+        for size in [0, 1, 16] {
+            let span = match elements {
+                Some(0) => Some(0),
+                _ => extent.map(|(low, high)| high as i128 - low as i128 + 1),
+            };
+            let fit = span
+                .and_then(|span| fits(span * size as i128))
+                .and(elements);
+            let checked = layout.check(size).ok().map(|elements| elements as i128);
+            assert_eq!(
+                checked, fit,
+                "{shape:?} {strides:?}, elements of {size} bytes"
+            );
         }
     }
 
+    /// Checks every layout of rank 0 to 3 whose sizes and strides are small or near a limit of their
+    /// types.
     #[test]
-    fn finds_extents() {
-        let cases = [
-            ([2, 3], [3, 1], Some((0, 5))),
-            ([2, 3], [-3, 1], Some((-3, 2))),
-            ([4, 1], [0, 9], Some((0, 0))),
-            ([3, 1], [isize::MAX, 0], None),
+    fn extents_are_right_near_every_limit() {
+        const MOST: usize = isize::MAX as usize;
+        let half = 1 << (usize::BITS / 2);
+        let sizes = [0, 1, 2, 3, half, MOST, MOST + 1, MOST + 2, usize::MAX];
+        let strides = [
+            0,
+            1,
+            -1,
+            3,
+            -2,
+            isize::MAX / 2,
+            isize::MAX,
+            -isize::MAX,
+            isize::MIN,
         ];
-        for (shape, strides, expected) in cases {
-            let layout = Layout::strided(&shape, &strides).expect("ranks agree");
-            assert_eq!(layout.extent(), expected, "{shape:?} {strides:?}");
+        check(&[], &[]);
+        let dims = || {
+            sizes
+                .iter()
+                .flat_map(|&size| strides.map(|stride| (size, stride)))
+        };
+        for (size_0, stride_0) in dims() {
+            check(&[size_0], &[stride_0]);
+            for (size_1, stride_1) in dims() {
+                check(&[size_0, size_1], &[stride_0, stride_1]);
+                for (size_2, stride_2) in dims() {
+                    check(&[size_0, size_1, size_2], &[stride_0, stride_1, stride_2]);
+                }
+            }
         }
     }
 

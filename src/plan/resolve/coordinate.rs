@@ -96,22 +96,89 @@ impl_coordinate!(signed: i32, i64; unsigned: u32, u64);
 
 #[cfg(test)]
 mod tests {
-    use super::Coordinate;
+    use super::{Coordinate, IndexRules};
+    use crate::reduction::Bounds;
 
+    /// Returns the values that are at most 3 from `places`, in ascending order.
+    fn near(places: &[i128]) -> Vec<i128> {
+        let mut values: Vec<i128> = (places.iter())
+            .flat_map(|&place| place - 3..=place + 3)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// Returns the position that `coordinate` addresses on an axis of `size` elements. `None`: the
+    /// coordinate is out of bounds.
+    fn reference(coordinate: i128, size: i128, wraps: bool, bounds: Bounds) -> Option<i128> {
+        let added = if wraps && coordinate < 0 { size } else { 0 };
+        let position = coordinate + added;
+        match bounds {
+            Bounds::Clamp if size > 0 => Some(position.clamp(0, size - 1)),
+            _ => (0..size).contains(&position).then_some(position),
+        }
+    }
+
+    /// Checks the coordinates of type `I` among `values`. Returns their number.
+    fn check<I: Coordinate + TryFrom<i128>>(values: &[i128], size: usize) -> usize {
+        let coordinates = values.iter().filter_map(|&value| I::try_from(value).ok());
+        let mut checked = 0;
+        for coordinate in coordinates {
+            for bounds in [
+                Bounds::Error,
+                Bounds::Skip,
+                Bounds::SkipNegative,
+                Bounds::Clamp,
+            ] {
+                for wraps in [false, true] {
+                    let position = IndexRules::new(wraps, bounds).position(coordinate, size);
+                    let value = coordinate.into();
+                    let is_right = match reference(value, size as i128, wraps, bounds) {
+                        Some(expected) => i128::from(position) == expected,
+                        None => position >= size as u64,
+                    };
+                    assert!(
+                        is_right,
+                        "{value} on {size}: {position}, {bounds:?}, {wraps}"
+                    );
+                }
+            }
+            checked += 1;
+        }
+        checked
+    }
+
+    /// Checks all coordinates near a place where the rules or the types change: 0, both ends of the
+    /// axis, and the limits of the integer types. Between two such places, the position is a linear
+    /// function of the coordinate.
     #[test]
-    fn positions() {
-        // Negative values count from the end. The third value, -5, is one below the first element.
-        assert_eq!((-1_i32).position(4), 3, "last");
-        assert_eq!((-4_i64).position(4), 0, "first");
-        assert!((-5_i32).position(4) >= 4, "before the first");
-        // Negative values are out of bounds.
-        assert!((-1_i32).position(0) >= 4, "forbidden");
-        // The extreme values must not become a position on the axis.
-        assert!(i64::MIN.position(4) >= 4, "i64::MIN");
-        assert!(
-            i64::MIN.position(1 << 62) >= 1 << 62,
-            "i64::MIN on a long axis"
-        );
-        assert_eq!(u64::MAX.position(4), u64::MAX, "beyond i64");
+    fn positions_are_right_near_every_limit() {
+        let limits = [
+            0,
+            1 << 31,
+            1 << 32,
+            1 << 62,
+            i128::from(i64::MAX),
+            i128::from(u64::MAX),
+        ];
+        let longest = isize::MAX as i128;
+        let sizes = near(&limits);
+        for size in sizes
+            .into_iter()
+            .chain(0..=40)
+            .filter(|size| (0..=longest).contains(size))
+        {
+            let ends = [size, -size, -(1 << 31), -(1 << 32), i128::from(i64::MIN)];
+            let values = near(&[&limits[..], &ends].concat());
+            let size = usize::try_from(size).expect("at most isize::MAX");
+            let counts = [
+                check::<i32>(&values, size),
+                check::<u32>(&values, size),
+                check::<i64>(&values, size),
+                check::<u64>(&values, size),
+            ];
+            assert!(counts.iter().all(|&count| count > 9), "{counts:?}");
+        }
     }
 }

@@ -236,6 +236,22 @@ fn every_method_numbers_tuples_like_the_reference() {
     let small: Vec<i32> = (0..9000).map(|at| at * 7 % 5 - 2).collect();
     let mut wrong_at_last = vec![0; 9000];
     wrong_at_last[599] = 9;
+    let limits = [
+        i32::MIN,
+        i32::MAX,
+        0,
+        -1,
+        -6,
+        6,
+        i32::MIN + 1,
+        -5,
+        -4,
+        -3,
+        5,
+        4,
+        3,
+    ];
+    let extreme: Vec<i32> = limits.into_iter().cycle().take(9000).collect();
     let (mut fine, mut all) = (0, 0);
     for (form, shape) in forms() {
         for steps in [
@@ -251,7 +267,7 @@ fn every_method_numbers_tuples_like_the_reference() {
                     .map(|axis| behind(axis) * steps[axis])
                     .collect()
             });
-            for values in [&values, &small, &wrong_at_last] {
+            for values in [&values, &small, &wrong_at_last, &extreme] {
                 for (bounds, negatives_wrap) in [
                     (Bounds::Error, true),
                     (Bounds::Error, false),

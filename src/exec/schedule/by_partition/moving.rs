@@ -449,13 +449,32 @@ fn check_ranges(ranges: &[Range<usize>], tuples: usize) {
 mod tests {
     use super::{check_ranges, ranges_of};
 
+    /// Checks the places of the tuples of two parts in three partitions. The places are those of a
+    /// stable sort by partition.
+    fn check(counts: [u32; 6]) {
+        let keys = (0..3).flat_map(|partition| [(partition, 0), (partition, 1)]);
+        let sorted: Vec<(usize, usize)> = keys
+            .flat_map(|key| std::iter::repeat_n(key, counts[key.1 * 3 + key.0] as usize))
+            .collect();
+        let place = |key| sorted.partition_point(|entry| *entry < key);
+        let mut places = counts;
+        let ranges = ranges_of(2, 3, &mut places).expect("memory for three");
+        for partition in 0..3 {
+            let range = place((partition, 0))..place((partition + 1, 0));
+            assert_eq!(ranges[partition], range, "{counts:?}");
+            for part in 0..2 {
+                let first = places[part * 3 + partition] as usize;
+                assert_eq!(first, place((partition, part)), "{counts:?}");
+            }
+        }
+    }
+
+    /// Checks every table of counts from 0 to 3.
     #[test]
-    fn places_keep_partitions_together_and_parts_in_order() {
-        // The three partitions have 1, 2 and 0 tuples of part 0, and 3, 0 and 4 tuples of part 1.
-        let mut counts = [1, 2, 0, 3, 0, 4];
-        let ranges = ranges_of(2, 3, &mut counts).expect("memory for three");
-        assert_eq!(ranges, [0..4, 4..6, 6..10], "ranges");
-        assert_eq!(counts, [0, 4, 6, 1, 6, 6], "first places");
+    fn places_are_those_of_a_stable_sort() {
+        for table in 0..4_u32.pow(6) {
+            check([0, 1, 2, 3, 4, 5].map(|at| table >> (2 * at) & 3));
+        }
     }
 
     #[test]

@@ -196,25 +196,36 @@ fn counted_calls_divide_the_workers() {
     });
 }
 
-/// Two calls end in every order of accesses, and each finds its own mark in its buffer.
-#[test]
-fn scratch_buffers_have_one_owner() {
+/// A call with a scratch buffer. The call finds its own mark in the buffer.
+fn call(mark: u32) {
     /// Number of elements of a buffer. All buffers belong to one cache.
     const LEN: usize = 8;
 
-    fn call(mark: u32) {
-        let mut buffer = <u32 as Scratch>::take(LEN).expect("memory");
-        buffer[0] = mark;
-        thread::yield_now();
-        assert_eq!(buffer[0], mark, "another call has written the buffer");
-        Scratch::put_back(buffer);
-    }
+    let mut buffer = <u32 as Scratch>::take(LEN).expect("memory");
+    buffer[0] = mark;
+    thread::yield_now();
+    assert_eq!(buffer[0], mark, "another call has written the buffer");
+    Scratch::put_back(buffer);
+}
 
+#[test]
+fn scratch_buffers_have_one_owner() {
     loom::model(|| {
         call(1);
         let thread = thread::spawn(|| call(2));
         call(3);
         thread.join().expect("no call panics");
+        release_scratch();
+    });
+}
+
+#[test]
+fn scratch_buffers_are_released_during_a_call() {
+    loom::model(|| {
+        call(1);
+        let thread = thread::spawn(release_scratch);
+        call(2);
+        thread.join().expect("no release panics");
         release_scratch();
     });
 }

@@ -36,8 +36,9 @@ const SHORT_CACHES: usize = if cfg!(all(test, loom)) { 1 } else { 16 };
 const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
 
 /// Maximum number of buffers of one element type in a cache. A call needs at most three buffers, so
-/// this number is enough for 16 concurrent calls.
-const KEPT_BUFFERS: usize = if cfg!(all(test, loom)) { 2 } else { 48 };
+/// this number is enough for 16 concurrent calls. In the models of loom, two calls compete for one
+/// place.
+const KEPT_BUFFERS: usize = if cfg!(all(test, loom)) { 1 } else { 48 };
 
 /// Maximum number of times that [`release_scratch`] tries to lock one cache.
 const MAX_TRIES: usize = 1000;

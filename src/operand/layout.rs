@@ -379,57 +379,64 @@ mod tests {
         isize::try_from(value).ok()
     }
 
-    /// Compares the arithmetic of a layout with the offsets of the corners of its tensor. The lowest
-    /// and the highest offset are at corners, because an offset is a linear function of each
-    /// position.
-    fn check(shape: &[usize], strides: &[isize]) {
-        let layout = Layout::strided(shape, strides).expect("ranks agree");
-        let product = |sizes: &mut dyn Iterator<Item = &usize>| {
-            sizes.fold(1, |product: i128, &size| {
-                product.saturating_mul(size as i128)
-            })
-        };
-        let without_zeros = product(&mut shape.iter().filter(|&&size| size != 0));
-        let elements = fits(without_zeros).map(|_| product(&mut shape.iter()));
-        let counted = layout.elements().map(|elements| elements as i128);
-        assert_eq!(counted, elements, "{shape:?}");
-
-        let corners = (0..1_usize << shape.len()).map(|corner| {
-            let dims = shape.iter().zip(strides).enumerate();
-            dims.fold(0, |offset: i128, (axis, (&size, &stride))| {
-                let position = if corner >> axis & 1 == 1 {
-                    size as i128 - 1
-                } else {
-                    0
-                };
-                offset.saturating_add(position.saturating_mul(stride as i128))
-            })
+    /// Returns the number of elements of `shape`. `None`: the product of the sizes other than 0
+    /// overflows.
+    fn elements(shape: &[usize]) -> Option<isize> {
+        let sizes = shape.iter().filter(|&&size| size != 0);
+        let product = sizes.fold(1_i128, |product, &size| {
+            product.saturating_mul(size as i128)
         });
-        let (low, high) = corners.fold((0, 0), |(low, high), at| (at.min(low), at.max(high)));
-        let is_counted = shape
-            .iter()
-            .all(|&size| size > 0 && fits(size as i128 - 1).is_some());
-        let extent = if is_counted && fits(high.saturating_sub(low)).is_some() {
-            fits(low).zip(fits(high))
-        } else {
-            None
-        };
-        assert_eq!(layout.extent(), extent, "{shape:?} {strides:?}");
+        let is_empty = shape.contains(&0);
+        fits(product).map(|product| if is_empty { 0 } else { product })
+    }
 
+    /// Returns the lowest and the highest offset of the corners of a tensor. An offset is a linear
+    /// function of each position, so these offsets are those of all elements.
+    fn extent(shape: &[usize], strides: &[isize]) -> Option<(isize, isize)> {
+        let mut lasts = Vec::new();
+        for &size in shape {
+            lasts.push(fits(size as i128 - 1).filter(|&last| last >= 0)?);
+        }
+        let offset = |corner: usize| {
+            let dims = lasts.iter().zip(strides).enumerate();
+            dims.filter(|(axis, _)| corner >> axis & 1 == 1).fold(
+                0_i128,
+                |offset, (_, (&last, &stride))| {
+                    offset.saturating_add(last as i128 * stride as i128)
+                },
+            )
+        };
+        let corners = (0..1 << shape.len()).map(offset);
+        let (low, high) = corners.fold((0, 0), |(low, high), at| (at.min(low), at.max(high)));
+        fits(high.saturating_sub(low))?;
+        fits(low).zip(fits(high))
+    }
+
+    /// Compares the arithmetic of `layout` with the expected number of elements and the expected
+    /// extent.
+    fn compare(layout: &Layout<'_>, elements: Option<isize>, extent: Option<(isize, isize)>) {
+        let counted = layout.elements().map(|elements| elements as i128);
+        let expected = elements.map(|elements| elements as i128);
+        assert_eq!(counted, expected, "{layout:?}");
+        assert_eq!(layout.extent(), extent, "{layout:?}");
         for size in [0, 1, 16] {
             let span = match elements {
                 Some(0) => Some(0),
                 _ => extent.map(|(low, high)| high as i128 - low as i128 + 1),
             };
-            let fit = span
-                .and_then(|span| fits(span * size as i128))
-                .and(elements);
+            let bytes = span.and_then(|span| fits(span * size as i128));
             let checked = layout.check(size).ok().map(|elements| elements as i128);
-            assert_eq!(
-                checked, fit,
-                "{shape:?} {strides:?}, elements of {size} bytes"
-            );
+            assert_eq!(checked, bytes.and(expected), "{layout:?}, {size} bytes");
         }
+    }
+
+    fn check(shape: &[usize], strides: &[isize]) {
+        let elements = elements(shape);
+        let strided = Layout::strided(shape, strides).expect("ranks agree");
+        compare(&strided, elements, extent(shape, strides));
+        let contiguous = elements.filter(|&elements| elements > 0);
+        let contiguous = contiguous.map(|elements| (0, elements - 1));
+        compare(&Layout::contiguous(shape), elements, contiguous);
     }
 
     /// Checks every layout of rank 0 to 3 whose sizes and strides are small or near a limit of their

@@ -139,9 +139,10 @@ impl Conversion {
         let scale = draw_broadcast(u, (2, 32), updates)?;
         // Only integers may have a zero point.
         let is_float = (1..=5).contains(&format);
-        let zero_point = match is_float && !u.ratio(1, 16)? {
-            true => None,
-            false => draw_broadcast(u, (0, 32), updates)?,
+        let zero_point = if is_float && !u.ratio(1, 16)? {
+            None
+        } else {
+            draw_broadcast(u, (0, 32), updates)?
         };
         Ok(Self {
             numbers,

@@ -125,12 +125,7 @@ mod tests {
         let coordinates = values.iter().filter_map(|&value| I::try_from(value).ok());
         let mut checked = 0;
         for coordinate in coordinates {
-            for bounds in [
-                Bounds::Error,
-                Bounds::Skip,
-                Bounds::SkipNegative,
-                Bounds::Clamp,
-            ] {
+            for bounds in Bounds::ALL {
                 for wraps in [false, true] {
                     let position = IndexRules::new(wraps, bounds).position(coordinate, size);
                     let value = coordinate.into();

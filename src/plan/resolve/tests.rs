@@ -236,6 +236,7 @@ fn every_method_numbers_tuples_like_the_reference() {
     let small: Vec<i32> = (0..9000).map(|at| at * 7 % 5 - 2).collect();
     let mut wrong_at_last = vec![0; 9000];
     wrong_at_last[599] = 9;
+    // Values near the ends of the axes and of the type.
     let limits = [
         i32::MIN,
         i32::MAX,
